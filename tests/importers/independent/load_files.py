@@ -146,7 +146,8 @@ def pgbench_tools(path: Path) -> Reading:
 
 def postgresql_log(path: Path) -> Reading:
     """The mean duration of commits, and of all else, in the one second of the log."""
-    commits, others = [], []
+    commits: list[float] = []
+    others: list[float] = []
     for line in path.read_text().splitlines():
         if " LOG:  duration: " in line:
             milliseconds = float(line.partition("duration: ")[2].split()[0])
