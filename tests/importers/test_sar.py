@@ -442,6 +442,20 @@ def test_sample_exports_that_cannot_be_used(samples: Path, form: str) -> None:
         sar.read(Source(name, samples / "sysstat" / name), Request())
 
 
+def test_without_a_request_none_was_timed(tmp_path: Path) -> None:
+    heading = "       DEV       tps     rkB/s     wkB/s   areq-sz    aqu-sz     await     svctm     %util\n"
+    rows = ("4.00 0.00 80.00 20.00 0.01 2.50 1.00 0.40", "0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00")
+    table = "".join(f"10:00:0{n} {heading}10:00:0{n + 1}  vda {row}\n\n" for n, row in enumerate(rows))
+    capture = text_of(tmp_path, table)
+    for metric, first in {
+        "guest_disk_await_ms": 2.5,
+        "guest_disk_io_size_kib": 20.0,
+        "guest_disk_service_ms": 1.0,
+    }.items():
+        np.testing.assert_array_equal(values_of(capture, metric, VDA), [first, np.nan])
+    assert values_of(capture, "guest_disk_util_pct", VDA).tolist() == [0.4, 0.0]
+
+
 @needs_sadf
 @pytest.mark.real
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -146,6 +146,19 @@ def test_file_system_workload(tmp_path: Path) -> None:
     assert operation(capture.results[0], "write").bytes_per_s == pytest.approx(21.6 * 1024**2)
 
 
+def test_standard_deviations_and_maxima_of_a_file_system_run_are_passed_over(tmp_path: Path) -> None:
+    """They leave most columns blank, which is no damage. Source: vdbench 5.04.07, summary.html."""
+    average = FILES.splitlines()[7]
+    others = [
+        "17:17:21.080  std_1-2     0.6  30.43" + 33 * " " + "2.1  28.20",
+        "17:17:21.080  max_1-2    40.0 143.61" + 33 * " " + "23.1 200.00",
+    ]
+    capture = read_text(vdbench, tmp_path, FILES.replace(average, "\n".join([average, *others])))
+    assert values(capture, "job_iops") == [39.1, 40]
+    assert operation(capture.results[0], "io").per_s == 39.6
+    assert warned(capture) == warned(read_text(vdbench, tmp_path, FILES))
+
+
 def test_stopped_run_has_no_result(tmp_path: Path) -> None:
     stopped = FLAT_3[: FLAT_3.index("00:00:01.012") + 40]
     capture = read_text(vdbench, tmp_path, stopped)

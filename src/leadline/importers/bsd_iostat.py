@@ -87,7 +87,7 @@ def read(source: Source, request: Request) -> Capture:
         times = stamps.times_ns(reader.stamps, None)
         known = stamps.known
     else:
-        builder.warn("no-times", "lines have no times: they are taken as 1 s apart, the last at the file's")
+        builder.warn("no-times", "lines have no times: they are taken as 1 s apart, the last when the file was written")
         times = synthetic_times(count, 1.0, source.mtime_ns)
     for table in (reader.disks, reader.whole):
         if table is not None:

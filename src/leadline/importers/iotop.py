@@ -194,7 +194,9 @@ def _times(reports: list[_Report], source: Source, request: Request, builder: Ca
         return np.array([to_ns(moment, request) for moment in dated], dtype=np.int64)
     clocks = [report.clock for report in reports if report.clock]
     if len(clocks) < len(reports):
-        builder.warn("no-times", "no times (record with -t): reports are taken as 1 s apart, the last at the file's")
+        builder.warn(
+            "no-times", "no times (record with -t): reports are taken as 1 s apart, the last when the file was written"
+        )
         return synthetic_times(len(reports), 1.0, source.mtime_ns)
     day = assumed_date(source, request)
     midnight = datetime.combine(day, time())

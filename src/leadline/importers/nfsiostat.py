@@ -79,7 +79,7 @@ def read(source: Source, request: Request) -> Capture:
     table = _table(source, builder)
     if not table.moments:
         raise bad_line(source.name, 0, "no report of a mount", "nfsiostat's reads and writes of a mount")
-    builder.warn("no-times", "reports have no times: they are taken as 1 s apart, the last at the file's")
+    builder.warn("no-times", "reports have no times: they are taken as 1 s apart, the last when the file was written")
     times = synthetic_times(len(table.moments), 1.0, source.mtime_ns)
     emit(table, times, scheme_of("nfsiostat"), builder, request, since_boot=True)
     return builder.build(clock_known=False)

@@ -242,8 +242,10 @@ def _report_rows(lines: list[str], name: str, builder: CaptureBuilder) -> Vdbenc
             day = report_date(header[1])
         elif table is not None and _ROW.match(line):
             cells = line.split()
-            if not re.fullmatch(r"\d+|\w+_\d+-\d+", cells[1] if len(cells) > 1 else ""):
-                continue  # messages stand between the rows: "Vdbench execution completed successfully"
+            # Between the rows stand messages ("Vdbench execution completed successfully"); below the average, rows of
+            # standard deviations and maxima (std_2-60, max_2-60) that leave most columns blank.
+            if not re.fullmatch(r"\d+|avg_\d+-\d+", cells[1] if len(cells) > 1 else ""):
+                continue
             try:
                 numbers = [cell(text, decimal_comma=True) for text in cells[2 : len(table.columns) + 2]]
                 if len(numbers) < len(table.columns):

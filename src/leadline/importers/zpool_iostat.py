@@ -86,7 +86,10 @@ def read(source: Source, request: Request) -> Capture:
     if timed:
         times: NDArray[np.int64] = np.array(table.moments, dtype=np.int64)
     else:
-        builder.warn("no-times", "no times (record with -T u): reports are taken as 1 s apart, the last at the file's")
+        builder.warn(
+            "no-times",
+            "no times (record with -T u): reports are taken as 1 s apart, the last when the file was written",
+        )
         times = synthetic_times(len(table.moments), 1.0, source.mtime_ns)
     emit(table, times, TableScheme("zpool-iostat", META.fields, _entity_of), builder, request, since_boot=True)
     return builder.build(clock_known=timed and reader.zoned)

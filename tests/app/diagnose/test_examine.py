@@ -79,5 +79,14 @@ def test_a_recording_that_was_given_is_not_asked_for() -> None:
 def test_what_is_advised_is_read_by_importers_there_are() -> None:
     names = {name.replace("_", "-") for name in unit_modules("importer")}
     assert all(one.importers <= names for recordings in EXAMINE.values() for one in recordings)
-    assert advised(Layer.GUEST, ()) != ()
-    assert advised(Layer.GUEST, ("iostat", "vmstat")) == ()
+    assert advised(Layer.GUEST, (), ()) != ()
+    assert advised(Layer.GUEST, ("iostat", "vmstat"), ("guest_disk_await_ms_write",)) == ()
+
+
+def test_a_recording_without_the_option_that_times_requests_is_asked_for_again(tmp_path: Path) -> None:
+    path = tmp_path / "iostat.txt"
+    report = "Device            tps    kB_read/s    kB_wrtn/s    kB_read    kB_wrtn\nsda  1.50 2.00 3.00 2 3\n\n"
+    path.write_text("Linux 6.1.0 (db01)\t11/20/2026\t_x86_64_\t(4 CPU)\n\n" + 20 * report)
+    printed = run("diagnose", str(path), "--quiet").stdout
+    assert "no recording shows the disk's latency" in " ".join(printed.split())
+    assert "iostat -x -t 1 300" in printed

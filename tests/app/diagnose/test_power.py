@@ -139,3 +139,20 @@ def test_a_disk_that_is_slow_now_and_then_is_not_cleared(tmp_path: Path) -> None
     reports = [(10, 45.0, 0.4, 12) if second % 5 == 0 else (10, 1.0, 0.1, 2) for second in range(60)]
     answer = disk_sentence(diagnosed(tmp_path, iostat(*reports)).answer, Quotes())
     assert answer.startswith("Not known: no limit was passed for long, but db01 sdb takes 45 ms per request in ")
+
+
+def test_the_time_of_a_cleared_disk_is_the_mean_of_its_requests_not_of_its_reports(tmp_path: Path) -> None:
+    """90 requests of 1 ms, then 10 of 2 ms."""
+    diagnosis = diagnosed(tmp_path, iostat(*[(9, 1.0, 0.1, 9), (1, 2.0, 0.1, 9)] * 20))
+    assert diagnosis.answer.disk is Disk.NO
+    assert diagnosis.answer.level is not None
+    assert diagnosis.answer.level.value == pytest.approx(1.1, abs=0.01)
+
+
+def test_a_disk_with_few_requests_that_much_waits_for_is_not_cleared(tmp_path: Path) -> None:
+    """Too few requests a second for a rule, each of which takes half a second, in a quarter of the reports."""
+    reports = [(3, 500.0, 1.5, 20) if second % 4 == 0 else (0, 0.0, 0.0, 0) for second in range(60)]
+    answer = disk_sentence(diagnosed(tmp_path, iostat(*reports)).answer, Quotes())
+    assert answer.startswith("Not known: no limit was passed for long, but db01 sdb takes 500 ms per request in ")
+    few = [(1, 50.0, 0.1, 2) if second % 4 == 0 else (0, 0.0, 0.0, 0) for second in range(60)]
+    assert diagnosed(tmp_path, iostat(*few)).answer.disk is Disk.NO

@@ -206,3 +206,11 @@ def test_a_database_client_s_prompt_with_its_query_is_no_line_of_the_output(prom
     assert bare is not None
     assert bare.is_sure
     assert [piece.text.strip("\n") for piece in bare.pieces] == ["| a |", "| b |"]
+
+
+def test_a_zone_that_may_be_several_is_named(tmp_path: Path) -> None:
+    """IST is the time of India, of Israel and of Ireland."""
+    text = "".join(f"Thu Nov 20 10:{minute:02d}:00 IST 2025\n{VMSTAT}" for minute in range(12))
+    messages = [warning.message for warning in read(tmp_path, text).sources[0].warnings]
+    assert "IST may mean several time zones: times were taken as UTC; --timezone sets it" in messages
+    assert not any("times have no zone" in message for message in messages)

@@ -28,7 +28,7 @@ import numpy as np
 
 from leadline.app.diagnose.layers import disks_examined, faint_disks, looks_at_disks
 from leadline.app.diagnose.load_results import slowest_result
-from leadline.app.diagnose.near import near_disk
+from leadline.app.diagnose.near import near_disk, requests_per_s
 from leadline.app.diagnose.placing import COVER_MIN, cover, has_weight
 from leadline.core.contracts.rule import DISKS, STORAGE, rule_metas
 from leadline.core.model.account import AccountBasis, Term
@@ -381,7 +381,7 @@ def _recorded_share(capture: Capture, metric: str, window: Window) -> float:
 
 
 def _slowest(case: Case) -> DiskLevel | None:
-    """The slowest disk in the incident, or in the recording: its mean latency; None where none was recorded."""
+    """The slowest disk in the incident, or in the recording: the mean of its requests; None where none was recorded."""
     window = None if case.incident is None else case.incident.window
     levels = []
     for metric in _LATENCIES:
@@ -389,10 +389,13 @@ def _slowest(case: Case) -> DiskLevel | None:
             inside = np.ones(len(group.times_ns), dtype=bool)
             if window is not None:
                 inside = (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
-            for disk, row in zip(group.entities, group.values[:, inside].astype(np.float64), strict=True):
-                known = row[np.isfinite(row)]
-                if len(known) and disk not in case.explained.uninvolved:
-                    levels.append(DiskLevel(disk, float(known.mean()), "ms", float("nan"), 1.0))
+            latency_ms = group.values[:, inside].astype(np.float64)
+            weights = requests_per_s(case.changes.capture, group)[:, inside]
+            for disk, row, weight in zip(group.entities, latency_ms, weights, strict=True):
+                known = np.isfinite(row) & (weight > 0)
+                if known.any() and disk not in case.explained.uninvolved:
+                    mean_ms = float(np.average(row[known], weights=weight[known]))
+                    levels.append(DiskLevel(disk, mean_ms, "ms", float("nan"), 1.0))
     return max(levels, key=lambda level: level.value, default=None)
 
 

@@ -23,6 +23,7 @@ class Advised:
     command: str
     importers: frozenset[str]
     where: str = ""
+    metrics: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
@@ -30,6 +31,7 @@ class Advised:
         return f"{self.where}: {self.command}" if self.where else self.command
 
 
+_REQUEST_TIMES = frozenset(f"guest_disk_await_ms{way}" for way in ("", "_read", "_write"))
 _ESXTOP = Advised("esxtop -b -a -d 5 -n 120 > esxtop.csv", frozenset({"esxtop"}), "on the ESXi host")
 EXAMINE: dict[Layer, tuple[Advised, ...]] = {
     Layer.DATABASE: (
@@ -39,7 +41,7 @@ EXAMINE: dict[Layer, tuple[Advised, ...]] = {
         ),
     ),
     Layer.GUEST: (
-        Advised("S_TIME_FORMAT=ISO iostat -x -t 1 300 > iostat.txt", frozenset({"iostat"})),
+        Advised("S_TIME_FORMAT=ISO iostat -x -t 1 300 > iostat.txt", frozenset({"iostat"}), metrics=_REQUEST_TIMES),
         Advised("vmstat -w -t 1 300 > vmstat.txt", frozenset({"vmstat"})),
     ),
     Layer.VM: (
@@ -59,9 +61,19 @@ EXAMINE: dict[Layer, tuple[Advised, ...]] = {
 }
 
 
-def advised(layer: Layer, given: Collection[str]) -> tuple[str, ...]:
-    """Commands that record what shows a layer, without recordings of importers that are ``given`` already."""
-    return tuple(one.text for one in EXAMINE[layer] if one.importers.isdisjoint(given))
+def advised(layer: Layer, given: Collection[str], metrics: Collection[str]) -> tuple[str, ...]:
+    """Commands that record what shows a layer, without those whose recordings are there already.
+
+    Args:
+        layer: the layer.
+        given: importers of the recordings.
+        metrics: what was recorded; a recording with other options lacks some (iostat without -x).
+    """
+
+    def is_given(one: Advised) -> bool:
+        return not one.importers.isdisjoint(given) and not (one.metrics and one.metrics.isdisjoint(metrics))
+
+    return tuple(one.text for one in EXAMINE[layer] if not is_given(one))
 
 
 def parted(text: str) -> tuple[str, str]:

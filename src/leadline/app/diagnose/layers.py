@@ -64,7 +64,8 @@ def _layer(looked: _Looked, capture: Capture) -> LayerVerdict:
         state, reason = looked.state()
     could_look = any(s.layer is looked.layer for s in looked.run.skipped)
     is_open = state is LayerState.NOT_EXAMINED and could_look
-    examine = advised(looked.layer, {source.importer for source in capture.sources}) if is_open else ()
+    given = {source.importer for source in capture.sources}
+    examine = advised(looked.layer, given, capture.metrics()) if is_open else ()
     rules = tuple(power.rule for power in looked.run.of(looked.layer))
     read = frozenset[str]().union(*(rule_metas()[rule].metrics() for rule in rules))
     judged = tuple(name for name in capture.metrics() if name in read)

@@ -27,16 +27,13 @@ if TYPE_CHECKING:
     from leadline.core.model.entities import Entity
     from leadline.core.model.incident import Incident
 
-READS = frozenset(
-    {
-        *("guest_disk_util_pct", "guest_disk_queue_count"),
-        *("guest_disk_await_ms", "guest_disk_await_ms_read", "guest_disk_await_ms_write"),
-    }
-)
+_AWAITS = ("guest_disk_await_ms", "guest_disk_await_ms_read", "guest_disk_await_ms_write")
+READS = frozenset({"guest_disk_util_pct", "guest_disk_queue_count", *_AWAITS})
 BUSY_PCT, WAITING_COUNT = 80.0, 0.3  # Judgement: requests that wait beside the one in service
 FULL_PCT = 95.0  # Judgement: busy for nearly all of the time, whatever waits
 BRIEF_COVER_MIN = 0.1  # Judgement: what is slow for a tenth of the time is felt, though never for long
 FELT_MS = 4.0  # Judgement: of a quick disk near its strict limit nobody feels a request
+SLOW_MS = 20.0  # the limit of guest-disk-await-high
 LOW_MS = 2.0  # Judgement: a device that answers quicker serves many at once
 
 
@@ -71,7 +68,25 @@ def near_disk(
             ):
                 return reason, DiskLevel(finding.entity, evidence.value, evidence.unit, evidence.threshold, share)
     busy = next(filter(None, (_busy(group, capture, window) for group in _utilisations(capture, uninvolved))), None)
-    return None if busy is None else (Reason.BUSY, busy)
+    if busy is not None:
+        return Reason.BUSY, busy
+    levels = (_slow_at_times(group, capture, window) for name in _AWAITS for group in capture.of(name))
+    seldom = next((level for level in levels if level is not None and level.entity not in uninvolved), None)
+    return None if seldom is None else (Reason.BRIEFLY_SLOW, seldom)
+
+
+def requests_per_s(capture: Capture, group: SeriesGroup, unknown: float = 1.0) -> NDArray[np.float64]:
+    """The rate of the requests that a latency is the mean of, [disk, sample]; where none was recorded, ``unknown``."""
+    parts = {"_read": ("disk_reads_per_s",), "_write": ("disk_writes_per_s",)}
+    names = parts.get(group.metric.removeprefix("guest_disk_await_ms"), ("disk_reads_per_s", "disk_writes_per_s"))
+    rates = [capture.aligned(group, name) for name in names]
+    if len(names) > 1 and (total := capture.aligned(group, "disk_iops")) is not None:
+        rates = [total]
+    known = [rate.astype(np.float64) for rate in rates if rate is not None]
+    if not known:
+        return np.full(group.stored.shape, unknown)
+    every = np.nansum(known, axis=0)
+    return np.where(np.isnan(known).all(axis=0), unknown, every)
 
 
 def _utilisations(capture: Capture, uninvolved: frozenset[Entity]) -> Iterator[SeriesGroup]:
@@ -103,6 +118,24 @@ def _busy(group: SeriesGroup, capture: Capture, window: Window) -> DiskLevel | N
     waiting = float(np.median(known)) if len(known) else float("nan")
     level = float(np.median(util[row][at]))
     return DiskLevel(group.entities[row], level, "pct", float("nan"), float(shares[row]), waiting)
+
+
+def _slow_at_times(group: SeriesGroup, capture: Capture, window: Window) -> DiskLevel | None:
+    """A disk with too few requests for a rule, of which so many are so slow that much waits for them; else None."""
+    inside = (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
+    latency_ms = group.values[:, inside].astype(np.float64)
+    if not inside.any() or not np.isfinite(latency_ms).any():
+        return None
+    per_s = requests_per_s(capture, group, unknown=0.0)[:, inside]
+    slow = (np.nan_to_num(latency_ms) >= SLOW_MS) & (per_s > 0)
+    under_way = np.where(slow, np.nan_to_num(latency_ms) * per_s / 1e3, 0.0)  # Little's law
+    shares = slow.mean(axis=1)
+    waiting = np.where(shares >= BRIEF_COVER_MIN, under_way.mean(axis=1), 0.0)
+    row = int(np.argmax(waiting))
+    if waiting[row] < WAITING_COUNT:
+        return None
+    level_ms = float(np.average(latency_ms[row][slow[row]], weights=per_s[row][slow[row]]))
+    return DiskLevel(group.entities[row], level_ms, "ms", SLOW_MS, float(shares[row]))
 
 
 def _aligned(capture: Capture, group: SeriesGroup, metric: str, inside: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -44,11 +44,13 @@ class Stamped:
         text: with the times before its lines, or as it was where the tool prints its own.
         timezone: of the lines of time, as an offset's name in the time zone database; None where they name none.
         since_boot_count: first reports of blocks that were left out.
+        unknown_zone: the abbreviation that the lines of time have, where it may mean several zones; else empty.
     """
 
     text: str
     timezone: str | None
     since_boot_count: int
+    unknown_zone: str = ""
 
 
 def moment_of(line: str) -> datetime | None:
@@ -63,6 +65,13 @@ def moment_of(line: str) -> datetime | None:
         except ValueError:
             return None
     return None
+
+
+def _unknown_zone(line: str) -> str:
+    """The abbreviation in a line of time that may mean several zones; empty where there is none."""
+    matches = (pattern.match(line.strip()) for pattern in _STAMPS)
+    zone = next((match["zone"] for match in matches if match is not None), None) or ""
+    return zone if zone.isalpha() and zone != "Z" and zone_named(zone) is None else ""
 
 
 def _moment(parts: dict[str, str | None]) -> datetime:
@@ -91,17 +100,18 @@ def without_stamps(text: str) -> Stamped | None:
     places = [*stamps, len(lines)]
     zones = {moment.utcoffset() for moment in stamps.values()}
     timezone = _zone_name(zones.pop()) if len(zones) == 1 else None
+    unknown = "" if timezone is not None else _unknown_zone(lines[min(stamps)])
     blocks = [lines[place + 1 : places[number + 1]] for number, place in enumerate(stamps)]
     if _OWN_TIME.search("\n".join(blocks[0])) is not None:
         bare = "".join(f"{line}\n" for block in blocks for line in block)
-        return Stamped(bare, timezone, 0)
+        return Stamped(bare, timezone, 0, unknown)
     written: list[str] = []
     left_out = 0
     for moment, block in zip(stamps.values(), blocks, strict=True):
         rows, count = _dated(moment, block, is_first=not written)
         written += rows
         left_out += count
-    return Stamped("\n".join(written) + "\n", timezone, left_out) if written else None
+    return Stamped("\n".join(written) + "\n", timezone, left_out, unknown) if written else None
 
 
 def _dated(moment: datetime, block: list[str], *, is_first: bool) -> tuple[list[str], int]:

@@ -12,7 +12,7 @@ from leadline.app.read.damage import left_out_count
 from leadline.app.read.dress import Piece, Undressed, undressed
 from leadline.app.read.stamped import without_stamps
 from leadline.core.io.source import Source, is_text
-from leadline.core.model.capture import Capture, Warn
+from leadline.core.model.capture import Capture, SourceInfo, Warn
 from leadline.core.model.errors import InputError
 from leadline.core.model.units import several
 from leadline.core.system.leftovers import scratch_folder
@@ -106,7 +106,16 @@ def _read_piece(source: Source, piece: Piece, request: Request, read: Reader, mt
         if stamped.timezone is not None and request.timezone is None:
             request = replace(request, timezone=stamped.timezone)
     capture = read(_written(source, piece.text if stamped is None else stamped.text, mtime_ns), request)
+    if capture is not None and stamped is not None and stamped.unknown_zone:
+        capture.sources[:1] = [_of_zone(one, stamped.unknown_zone) for one in capture.sources[:1]]
     return None if capture is None else _noted(capture, notes)
+
+
+def _of_zone(source: SourceInfo, zone: str) -> SourceInfo:
+    """What an importer says of times without a zone, said of times whose zone is not known."""
+    message = f"{zone} may mean several time zones: times were taken as UTC; --timezone sets it"
+    warnings = (replace(one, message=message) if one.code == "no-zone" else one for one in source.warnings)
+    return replace(source, warnings=tuple(warnings))
 
 
 def _written(source: Source, text: str, mtime_ns: int) -> Source:

@@ -92,7 +92,9 @@ _SAYS = {
     ),
     Reason.QUICK: "No: the disk was looked at and is not slow.",
     Reason.ELSEWHERE: "No: {detail} of the added time is spent waiting for a disk.",
-    Reason.LOAD_TOOL: ("Not while a load tool measured it: {detail}. What the database waited for was not recorded."),
+    Reason.LOAD_TOOL: (
+        "The disk was not slow while a load tool measured it: {detail}. What the database waited for was not recorded."
+    ),
     Reason.LOADED: (
         "Not known: {detail}. Large requests, or many at once, wait for each other on any disk: measure small ones one "
         "at a time."

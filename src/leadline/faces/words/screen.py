@@ -254,7 +254,9 @@ def _when(answer: Answer, span: tuple[int, int] | None, finding: Finding | None)
     window = _longest(finding, whole) if answer.incident is None else answer.incident.window
     if window is None:
         return [("Recorded", f"{_times(span)} ({duration(whole)})")]
-    return [("When", f"{_times((window.start_ns, window.end_ns))} ({_part(window, whole)})")]
+    times = 1 if finding is None or answer.incident is not None else len({*finding.windows})
+    longest = f", the longest of {times} times" if times > 1 else ""
+    return [("When", f"{_times((window.start_ns, window.end_ns))} ({_part(window, whole)}){longest}")]
 
 
 def _longest(finding: Finding | None, whole_s: float) -> Window | None:

@@ -125,7 +125,8 @@ class Emitter:
             length = interval_s or called_s or 1.0
             how = "from totals and rates" if interval_s else "by the command above" if called_s else "assumed"
             self.builder.warn(
-                "no-times", f"no times (record with -t): reports are {length:g} s apart ({how}), the last at the file's"
+                "no-times",
+                f"no times (record with -t): reports are {length:g} s apart ({how}) up to the file's last change",
             )
             return synthetic_times(len(reports.stamps), length, self.source.mtime_ns)
         self._forget_damaged(reports)

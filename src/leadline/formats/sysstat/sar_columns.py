@@ -6,13 +6,17 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import numpy as np
+
 from leadline.core.contracts.importer import Field, Request
 from leadline.core.model.capture import CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
 from leadline.formats.sysstat.text import SysstatTables, TableLayout, add_cpu_busy, clock_of, column_layout, times_of
-from leadline.formats.tables import TableScheme, emit
+from leadline.formats.tables import Columns, TableScheme, emit
 
+# What a request took, or was: without one sar prints 0.00.
+_OF_REQUESTS = frozenset({"guest_disk_await_ms", "guest_disk_service_ms", "guest_disk_io_size_kib"})
 # Canonical metric, unit with an optional multiplier, then the names in text and CSV, in JSON, in XML.
 _TABLE = """
 guest_cpu_user_pct              pct            CPU:%usr CPU:%user cpu-load.usr cpu-load.user cpu.usr cpu.user %usr
@@ -153,6 +157,16 @@ def emit_tables(
     if machine is not None and not _FOUR_KIB_MACHINES.match(machine):
         fields = {name: known for name, known in fields.items() if _SCALES.get(name) != _PAGE_KIB}
         builder.warn("page-size", f"the page size of {machine} is not known: swap rates were left out")
-    scheme = TableScheme("sar", fields, entity, scales=_SCALES, derive=add_cpu_busy, guest=guest)
+    scheme = TableScheme("sar", fields, entity, scales=_SCALES, derive=_derive, guest=guest)
     for table in recording.tables.values():
         emit(table, times_of(recording, table, request, builder), scheme, builder, request)
+
+
+def _derive(columns: Columns) -> None:
+    """Add busy time, and turn the 0.00 that sar prints for the time or size of no request into "not measured"."""
+    add_cpu_busy(columns)
+    if "disk_iops" not in columns:
+        return
+    idle = ~(columns["disk_iops"] > 0)
+    for metric in _OF_REQUESTS & columns.keys():
+        columns[metric] = np.where(idle & (columns[metric] == 0), np.nan, columns[metric])

@@ -58,7 +58,7 @@ def add_reports(
             if len(taken) > 1:
                 builder.warn(
                     "no-times",
-                    f"{command} has no times (run `date` before it): {PERIOD_S:g} s apart, the last at the file's",
+                    f"{command} has no times (run `date` before it): {PERIOD_S:g} s apart up to the file's last change",
                 )
         else:
             times = [report.time_ns or 0 for report in taken]

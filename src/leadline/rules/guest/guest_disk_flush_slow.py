@@ -10,7 +10,7 @@ Why:
     that its commits per second and session are at most one by the flush's time.
 
 Do:
-    Look for a cache without a battery or capacitor, a disk of consumers' kind, a mirror on the other site, a volume
+    Look for a cache without a battery or capacitor, a consumer disk, a mirror at another site, a volume
     whose writes are forced through (sync=always), barriers of a nested file system. Put the log on a device whose
     cache is protected. Group commits (commit_delay, innodb_flush_log_at_timeout) where a lost second is acceptable.
 
@@ -60,7 +60,7 @@ META = RuleMeta(
     causes=("flush-slow",),
 )
 
-_SPEC = Over("guest_disk_flush_latency_ms", "a flush", inclusive=True, mostly=True)
+_SPEC = Over("guest_disk_flush_latency_ms", "flush time", inclusive=True, mostly=True)
 
 
 def check(context: RuleContext) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ Why:
     flush of its log at every commit, so that each session commits at most once in a flush's time.
 
 Do:
-    Look at what lies below the VM's disk: a pool without a log device (ZFS), a disk of consumers' kind without
+    Look at what lies below the VM's disk: a pool without a log device (ZFS), a consumer disk without
     protection against power loss, a mirror on another site, a file system on a file system. Measure the same place with
     `pg_test_fsync` or `pveperf` on the host. Put the log on a device whose cache is protected. A cache mode of the VM
     that ignores flushes (unsafe) loses committed data when the host fails.
