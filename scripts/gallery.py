@@ -19,6 +19,7 @@ from benches.incidents.recordings import TRUTH, Truth, read_recording, unpack
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import import_paths
 from leadline.core.io.yaml_files import read_model
+from leadline.core.model.capture import Capture
 from leadline.faces.report import write_report
 from leadline.faces.terminal import show_diagnosis
 
@@ -46,10 +47,15 @@ PICTURE_BYTES_MAX = 200_000
 def screen_of(name: str, folder: Path) -> tuple[str, str]:
     """What was done to the machine, and the first screen of a recording in 80 columns."""
     recording = read_recording(RECORDED / f"{name}.tar.xz", folder)
+    return recording.truth.summary, printed(recording.whole)
+
+
+def printed(capture: Capture) -> str:
+    """The first screen of a recording in 80 columns."""
     stream = io.StringIO()
     console = Console(file=stream, width=80, highlight=False, emoji=False, color_system=None)
-    show_diagnosis(console, diagnose(recording.whole), recording.whole)
-    return recording.truth.summary, "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+    show_diagnosis(console, diagnose(capture), capture)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
 def page() -> str:

@@ -58,6 +58,12 @@ def total(view: str, column: str) -> Count:
     return sum((_count(row[1:][_COLUMNS.index(column)], int(row[0])) for row in rows), Count(0, 0))
 
 
+def named(line: str) -> str:
+    """How many first causes of a line of the incidents of others are right: told the time, and searching for it."""
+    row = next(one.removeprefix(line).split() for one in printed("named") if one.startswith(f"{line} "))
+    return f"{row[1]} of {row[0]} / {row[3]} of {row[0]}"
+
+
 def innocents(view: str) -> Count:
     """How many full, or other, views accuse somebody innocent."""
     rows: Iterator[list[str]] = (
