@@ -125,6 +125,35 @@ def measure_recorded(options: argparse.Namespace, usage: argparse.ArgumentParser
     return results
 
 
+def show_recorded(options: argparse.Namespace, usage: argparse.ArgumentParser, document: dict[str, Any]) -> None:
+    """Print, and keep where that is asked for, what was said of our own recordings."""
+    results = measure_recorded(options, usage)
+    if results is None:
+        print(f"{options.recorded} holds no recording: nothing to measure")
+        return
+    for line in recorded_lines(results, show_details=options.details, show_set_aside=options.set_aside):
+        print(line)
+    for line in compared_decisions(results, options):
+        print(line)
+    if options.keep_page:
+        keep_totals(results)
+    document["recorded"] = [as_json(one) for result in results for one in result.judgements]
+    document["damaged"] = [result.problem for result in results if result.problem]
+
+
+def show_others(options: argparse.Namespace, document: dict[str, Any]) -> None:
+    """Print, and keep where that is asked for, what was said of the incidents of others."""
+    for labelled in others.SETS:
+        with progress_of(labelled.name, 0) as progress:
+            incidents = others.measured_incidents(labelled, progress, options.count)
+        print(f"\nRecorded by others: {labelled.name}")
+        for line in others.table(incidents) if incidents else ["It is not there: nothing to measure."]:
+            print(line)
+        if options.keep_page and labelled.is_named and incidents:
+            keep_printed("named", naming_table([one.naming for one in incidents if one.naming is not None]))
+        document["others"][labelled.name] = [one.to_dict() for one in incidents]
+
+
 def as_json(one: Judgement) -> dict[str, Any]:
     """One judgement with what is concluded from it."""
     return {**asdict(one), "is_top_right": one.is_top_right, "says_it_cannot_know": one.says_it_cannot_know}
@@ -142,28 +171,9 @@ def main(arguments: list[str] | None = None) -> int:
         usage.error("--keep-page is for all recordings and views: leave --kind, --view, --count and --recorded out")
     document: dict[str, Any] = {"recorded": [], "damaged": [], "others": {}}
     if options.part != "others":
-        results = measure_recorded(options, usage)
-        if results is None:
-            print(f"{options.recorded} holds no recording: nothing to measure")
-        else:
-            for line in recorded_lines(results, show_details=options.details, show_set_aside=options.set_aside):
-                print(line)
-            for line in compared_decisions(results, options):
-                print(line)
-            if options.keep_page:
-                keep_totals(results)
-            document["recorded"] = [as_json(one) for result in results for one in result.judgements]
-            document["damaged"] = [result.problem for result in results if result.problem]
+        show_recorded(options, usage, document)
     if options.part != "recorded" and not options.kind and not options.view:
-        for labelled in others.SETS:
-            with progress_of(labelled.name, 0) as progress:
-                incidents = others.measured_incidents(labelled, progress, options.count)
-            print(f"\nRecorded by others: {labelled.name}")
-            for line in others.table(incidents) if incidents else ["It is not there: nothing to measure."]:
-                print(line)
-            if options.keep_page and labelled.is_named and incidents:
-                keep_printed("named", naming_table([one.naming for one in incidents if one.naming is not None]))
-            document["others"][labelled.name] = [one.to_dict() for one in incidents]
+        show_others(options, document)
     if options.json is not None:
         options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0

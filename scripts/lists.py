@@ -26,7 +26,13 @@ from scripts import gallery
 from tests.field.test_problems import NAMES, OUTCOMES, fields_of
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/how-often-right.md", "docs/guides/recordings.md", "docs/guides/plan.md", "docs/guides/simulate.md")
+PAGES = (
+    "README.md",
+    "docs/how-often-right.md",
+    "docs/guides/recordings.md",
+    "docs/guides/plan.md",
+    "docs/guides/simulate.md",
+)
 EXAMPLE = "examples/incidents/throttled-wal-disk"
 _LIST = re.compile(r"(<!-- list: (\w+) -->\n).*?(<!-- end of list -->)", re.DOTALL)
 
@@ -73,7 +79,11 @@ def first_screen() -> str:
 
 def accuracy() -> str:
     """How often the answer is right: figures that `make bench-incidents` and the tests of public problems print."""
-    views, full, short = page.total("all views", "cleared disk"), page.total("full", "cause"), page.total("20-s", "cause")
+    views, full, short = (
+        page.total("all views", "cleared disk"),
+        page.total("full", "cause"),
+        page.total("20-s", "cause"),
+    )
     layers, who = page.total("all views", "cleared layer"), page.total("full", "who")
     accused, elsewhere = page.innocents("full"), page.innocents("other")
     rows = [

@@ -14,7 +14,7 @@ from leadline.core.contracts.importer import Request
 from leadline.core.system.tools import TOOLS, examine
 from leadline.faces.terminal import show_diagnosis
 from leadline.formats.inventory_file import parse_inventory
-from scripts import gallery
+from scripts import gallery, screenshot
 from scripts.lists import LISTS, PAGES, renewed
 from tests.conftest import ROOT
 
@@ -56,3 +56,15 @@ def test_the_gallery_shows_what_is_printed() -> None:
     blocks = BLOCK.findall(gallery.PAGE.read_text(encoding="utf-8"))
     assert len(blocks) == len(gallery.SHOWN)
     assert max(len(block.splitlines()) for block in blocks) <= 24
+
+
+def test_the_picture_of_the_readme_shows_what_is_answered() -> None:
+    title = screenshot.title_of(screenshot.PICTURE.read_bytes())
+    assert title == screenshot.answer(), "run `python -m scripts.screenshot`, and look at the picture"
+    assert title in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+
+def test_a_title_is_part_of_a_picture_that_can_be_read() -> None:
+    png = screenshot.titled((ROOT / "docs" / "gallery" / "slow-disk-2.png").read_bytes(), "Nein: größer als 3 ms")
+    assert screenshot.title_of(png) == "Nein: größer als 3 ms"
+    assert screenshot.title_of((ROOT / "docs" / "gallery" / "slow-disk-2.png").read_bytes()) == ""

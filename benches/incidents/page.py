@@ -66,9 +66,7 @@ def named(line: str) -> str:
 
 def innocents(view: str) -> Count:
     """How many full, or other, views accuse somebody innocent."""
-    rows: Iterator[list[str]] = (
-        line.split()[4:] for line in printed("totals") if f"bystanders, {view} views" in line
-    )
+    rows: Iterator[list[str]] = (line.split()[4:] for line in printed("totals") if f"bystanders, {view} views" in line)
     counts = ([0 if one == "." else int(one) for one in row] for row in rows)
     return sum((Count(sum(row[1:]), row[0]) for row in counts), Count(0, 0))
 

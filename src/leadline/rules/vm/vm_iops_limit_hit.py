@@ -19,9 +19,9 @@ Do:
     hypervisor's throttle. Until then ask for less: fewer sessions, larger reads, checkpoints spread over more time. Do
     not buy disks for it, and do not judge storage by latency measured at the limit: measure just below it.
 
-    Where the device below was not recorded: look for a limit on this disk in vSphere (Edit Settings > Hard disk > Limit
-    - IOPS), in its vSAN storage policy, or in the tier of the cloud volume. Without a limit the device is as slow
-    itself: record the host (esxtop: DAVG, ACTV, QUED, DQLEN).
+    Look for a limit on this disk: in vSphere (Edit Settings > Hard disk > Limit - IOPS), in its vSAN storage policy, or
+    in the tier of the cloud volume. Where there is none, the device is as slow itself: record the host (esxtop: DAVG,
+    ACTV, QUED, DQLEN).
 
 When it is wrong:
     A device at the end of its own ability looks alike from inside the guest: flat IOPS, growing latency. What speaks
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from leadline.core.model.capture import SeriesGroup
 
 MIB_IN_MB = 1.048576
-_ALIKE = "Where the device below was not recorded"  # starts the advice for what is not proven
+_ALIKE = "Look for a limit on this disk"  # starts the advice for what is not proven
 QUEUED_SHARE = 0.5  # Judgement: a limit holds most of the time in which requests queue; less is flat by chance
 
 META = RuleMeta(
@@ -266,7 +266,8 @@ def _finding(
     source = context.source_name(disk.group)
     evidence = [
         Evidence(
-            f"{noun} of {name} stayed at {rate} (spread {show(plateau.spread_pct, 'pct')}) for {plateau.held_s:.0f} s",
+            f"{noun} of {name} stayed at {rate} for {plateau.held_s:.0f} s, give or take "
+            f"{show(plateau.spread_pct, 'pct')}",
             metric="disk_iops",
             entity=disk.entity,
             statistic="mean",
@@ -275,7 +276,7 @@ def _finding(
             source=source,
         ),
         Evidence(
-            f"latency {latency} at that rate, {otherwise}; about {plateau.queue:.3g} requests under way",
+            f"latency {latency} at that rate, {otherwise}; on average {plateau.queue:.2g} requests under way",
             metric=disk.group.metric,
             entity=disk.entity,
             statistic="median",
