@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from benches.incidents.table import COUNT_WIDTH, TOTAL_WIDTH, VIEW_WIDTH
 from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "incidents.md"
@@ -54,8 +55,12 @@ def printed(name: str) -> list[str]:
 
 def total(view: str, column: str) -> Count:
     """A cell of the totals, both halves together."""
-    rows = (line.removeprefix(view).split() for line in printed("totals") if line.startswith(f"{view} "))
-    return sum((_count(row[1:][_COLUMNS.index(column)], int(row[0])) for row in rows), Count(0, 0))
+    at = VIEW_WIDTH + COUNT_WIDTH + TOTAL_WIDTH * _COLUMNS.index(column)  # full cells touch each other
+    lines = [line for line in printed("totals") if line.startswith(f"{view} ")]
+    return sum(
+        (_count(line[at : at + TOTAL_WIDTH].strip(), int(line[VIEW_WIDTH:][:COUNT_WIDTH])) for line in lines),
+        Count(0, 0),
+    )
 
 
 def named(line: str) -> str:

@@ -14,7 +14,7 @@ from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT
 WIDTH = 130
 _KIND_WIDTH, _CELL_WIDTH_MIN = 26, 7
 _EVENTS_MAX = 3
-_VIEW_WIDTH, _COUNT_WIDTH, _TOTAL_WIDTH = 22, 5, 9  # a view's name, how many, x/n
+VIEW_WIDTH, COUNT_WIDTH, TOTAL_WIDTH = 22, 5, 8  # a view's name, how many, x/n
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +153,14 @@ def totals(judgements: list[Judgement], title: str) -> Iterator[str]:
     yield ""
     yield f"{title}: {recordings} recording{'s' if recordings != 1 else ''}"
     columns = [column for _, group in TOTALS for column in group]
-    groups = "".join(f"{title:>{_TOTAL_WIDTH * len(group)}}" for title, group in TOTALS)
-    yield f"{'':<{_VIEW_WIDTH + _COUNT_WIDTH}}{groups}"
-    heads = "".join(f"{head:>{_TOTAL_WIDTH}}" for head, _ in columns)
-    yield f"{'view':<{_VIEW_WIDTH}}{'n':>{_COUNT_WIDTH}}{heads}"
+    groups = "".join(f"{title:>{TOTAL_WIDTH * len(group)}}" for title, group in TOTALS)
+    yield f"{'':<{VIEW_WIDTH + COUNT_WIDTH}}{groups}"
+    heads = "".join(f"{head:>{TOTAL_WIDTH}}" for head, _ in columns)
+    yield f"{'view':<{VIEW_WIDTH}}{'n':>{COUNT_WIDTH}}{heads}"
     for name in [*view_order(judgements), ""]:
         some = [one for one in judgements if name in ("", one.view)]
-        cells = "".join(f"{measure.cell(some):>{_TOTAL_WIDTH}}" for _, measure in columns)
-        yield f"{name or 'all views':<{_VIEW_WIDTH}}{len(some):>{_COUNT_WIDTH}}{cells}"
+        cells = "".join(f"{measure.cell(some):>{TOTAL_WIDTH}}" for _, measure in columns)
+        yield f"{name or 'all views':<{VIEW_WIDTH}}{len(some):>{COUNT_WIDTH}}{cells}"
 
 
 def innocents(judgements: Iterable[Judgement]) -> Iterator[str]:
@@ -172,13 +172,13 @@ def innocents(judgements: Iterable[Judgement]) -> Iterator[str]:
         return
     yield ""
     yield "Views that accuse an innocent"
-    heads = "".join(f"{noun + 's':>{_TOTAL_WIDTH + 2}}" for noun in NOUNS.values())
-    yield f"{'recordings, views':<{_KIND_WIDTH + _VIEW_WIDTH}}{'n':>{_COUNT_WIDTH}}{heads}"
+    heads = "".join(f"{noun + 's':>{TOTAL_WIDTH + 2}}" for noun in NOUNS.values())
+    yield f"{'recordings, views':<{_KIND_WIDTH + VIEW_WIDTH}}{'n':>{COUNT_WIDTH}}{heads}"
     for (has_bystanders, is_full), some in sorted(by_group.items(), reverse=True):
         group = f"{'with' if has_bystanders else 'without'} bystanders, {FULL if is_full else 'other'} views"
         counts = (sum(any(i.startswith(f"{noun} ") for i in one.innocents) for one in some) for noun in NOUNS.values())
-        cells = "".join(f"{count or '.':>{_TOTAL_WIDTH + 2}}" for count in counts)
-        yield f"{group:<{_KIND_WIDTH + _VIEW_WIDTH}}{len(some):>{_COUNT_WIDTH}}{cells}"
+        cells = "".join(f"{count or '.':>{TOTAL_WIDTH + 2}}" for count in counts)
+        yield f"{group:<{_KIND_WIDTH + VIEW_WIDTH}}{len(some):>{COUNT_WIDTH}}{cells}"
 
 
 def details(judgements: Iterable[Judgement]) -> Iterator[str]:

@@ -42,6 +42,7 @@ FIXED = frozenset(
         "mysql-processlist",
         "ovf",
         "pg-settings",
+        "recorder-notes",
         "rvtools",
         "top",
         "vm-config",

@@ -150,7 +150,7 @@ class _Rows:
     pid: NDArray[np.int64]  # -1 where nobody was active
     client: NDArray[np.bool_]
     state: NDArray[np.object_]
-    event: tuple[NDArray[np.int64], list[str]]
+    event: Column
     age_s: NDArray[np.float64]
     columns: SessionColumns
     is_ours: bool
@@ -218,14 +218,14 @@ def _check_pids(lists: list[str]) -> None:
             raise ValueError(text)
 
 
-def _texts(codes: tuple[NDArray[np.int64], list[str]]) -> NDArray[np.object_]:
+def _texts(codes: Column) -> NDArray[np.object_]:
     return np.array([*codes[1], ""], dtype=object)[codes[0]]
 
 
-def _events(texts: dict[str, tuple[NDArray[np.int64], list[str]]]) -> tuple[NDArray[np.int64], list[str]]:
+def _events(texts: dict[str, Column]) -> Column:
     """Indices [n] into a list of wait events, written class:event; CPU where there is none."""
     (classes, class_names), (events, event_names) = texts["wait_event_type"], texts["wait_event"]
-    pairs, codes = np.unique((classes + 1) * (len(event_names) + 1) + events + 1, return_inverse=True)
+    pairs, codes = np.unique((classes.astype(np.int64) + 1) * (len(event_names) + 1) + events + 1, return_inverse=True)
     names = []
     for pair in pairs.tolist():
         kind, event = divmod(pair, len(event_names) + 1)
@@ -234,7 +234,7 @@ def _events(texts: dict[str, tuple[NDArray[np.int64], list[str]]]) -> tuple[NDAr
 
 
 def _ages(
-    texts: dict[str, tuple[NDArray[np.int64], list[str]]],
+    texts: dict[str, Column],
     times_ns: NDArray[np.int64],
     request: Request,
 ) -> NDArray[np.float64]:

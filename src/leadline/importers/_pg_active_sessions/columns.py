@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    Column = tuple[NDArray[np.int64], list[str]]  # indices [n], -1 where the cell is empty; the texts
+    Column = tuple[NDArray[np.integer[Any]], list[str]]  # indices [n], -1 where the cell is empty; the texts
 
 _ROWS_PER_PIECE = 1 << 14  # bounds memory: most cells repeat, and a piece is let go once its cells are numbered
 _CELL_BYTES_MAX = 1 << 23
@@ -40,10 +39,10 @@ def csv_columns(text: str, names: tuple[str, ...], wanted: Iterable[str]) -> dic
         ValueError: a row has another number of cells than there are names, or a quote has no end.
     """
     numberings = {name: _Numbering() for name in wanted}
-    pieces: dict[str, list[NDArray[np.int64]]] = {name: [np.zeros(0, np.int64)] for name in numberings}
+    pieces: dict[str, list[NDArray[np.int32]]] = {name: [np.zeros(0, np.int32)] for name in numberings}
     limit = csv.field_size_limit(_CELL_BYTES_MAX)
     try:
-        reader = filter(None, csv.reader(io.StringIO(text, newline=""), strict=True))
+        reader = filter(None, csv.reader(_lines(text), strict=True))
         while rows := list(islice(reader, _ROWS_PER_PIECE)):
             wrong = {len(row) for row in rows} - {len(names)}
             if wrong:
@@ -51,12 +50,21 @@ def csv_columns(text: str, names: tuple[str, ...], wanted: Iterable[str]) -> dic
                 raise ValueError(message)
             cells = dict(zip(names, zip(*rows, strict=True), strict=True))
             for name, numbering in numberings.items():
-                pieces[name].append(np.fromiter(map(numbering.__getitem__, cells[name]), np.int64, len(rows)))
+                pieces[name].append(np.fromiter(map(numbering.__getitem__, cells[name]), np.int32, len(rows)))
     except csv.Error as error:
         raise ValueError(str(error)) from error
     finally:
         csv.field_size_limit(limit)
     return {name: (np.concatenate(pieces[name]), list(numbering)[1:]) for name, numbering in numberings.items()}
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text with their ends, one at a time: a list of them, or a StringIO, holds the text once more."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        yield text[start:end]
+        start = end
 
 
 def whole_numbers(column: Column, *, empty: int) -> NDArray[np.int64]:

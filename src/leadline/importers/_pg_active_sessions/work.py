@@ -19,7 +19,7 @@ from leadline.formats.statements import UNKNOWN, is_name, normalised, shown_name
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Texts = tuple["NDArray[np.int64]", list[str]]
+Texts = tuple["NDArray[np.integer[Any]]", list[str]]
 KEPT_MAX = 50  # Judgement: the statements and blockers people look at are fewer
 _HOPS_MAX = 100
 # The name that an application gives itself is a column of the server's view, and called otherwise in our recordings.

@@ -34,7 +34,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
-from leadline.core.model.vocabulary import Layer, Severity
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.disks import means_over
 from leadline.estate.templates import Over, over_threshold
 
@@ -92,7 +92,10 @@ def _is_lock(_: RuleContext, entity: Entity) -> bool:
 
 def _writing(context: RuleContext, server: Entity, windows: tuple[Window, ...]) -> float:
     """How many sessions and background processes of a server wrote or synced its log at once; 0 where none was seen."""
-    means = [means_over(context.of(metric), windows) for metric in (_OF_SESSIONS, _OF_BACKGROUND)]
+    events = [Entity(EntityKind.DATABASE, name, server) for name in _WRITING]
     return sum(
-        mean for one in means for entity, mean in one.items() if entity.parent == server and entity.name in _WRITING
+        mean
+        for metric in (_OF_SESSIONS, _OF_BACKGROUND)
+        for event in events
+        for mean in means_over(context.of(metric), windows, event).values()
     )
