@@ -12,9 +12,11 @@ from leadline.app.diagnose.diagnosing import diagnose, metrics_read
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
 from leadline.core.system.tools import TOOLS, examine
+from leadline.faces.cli.lazy_verbs import verb_stems
+from leadline.faces.cli.main import VERBS
 from leadline.faces.terminal import show_diagnosis
 from leadline.formats.inventory_file import parse_inventory
-from scripts import gallery, screenshot
+from scripts import gallery, screenshot, verbs_page
 from scripts.lists import LISTS, PAGES, renewed
 from tests.conftest import ROOT
 
@@ -68,3 +70,11 @@ def test_a_title_is_part_of_a_picture_that_can_be_read() -> None:
     png = screenshot.titled((ROOT / "docs" / "gallery" / "slow-disk-2.png").read_bytes(), "Nein: größer als 3 ms")
     assert screenshot.title_of(png) == "Nein: größer als 3 ms"
     assert screenshot.title_of((ROOT / "docs" / "gallery" / "slow-disk-2.png").read_bytes()) == ""
+
+
+@pytest.mark.slow
+def test_the_page_of_verbs_shows_what_is_printed() -> None:
+    """Outputs of the machine are those of the page; every other one is printed anew."""
+    text = verbs_page.PAGE.read_text(encoding="utf-8")
+    assert text == verbs_page.page(text, machine=False), "run `python -m scripts.verbs_page`"
+    assert set(verbs_page.SHOWN) == set(verb_stems(VERBS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.faces.cli.lazy_verbs import QUESTIONS, _question, _short, _verb_stems
+from leadline.faces.cli.lazy_verbs import QUESTIONS, _short, question_of, verb_stems
 from leadline.faces.cli.main import VERBS
 from tests.command_line import leadline
 
@@ -18,8 +18,8 @@ def test_without_a_verb_six_things_are_named() -> None:
 
 
 def test_every_verb_stands_under_a_question() -> None:
-    stems = _verb_stems(VERBS).values()
-    assert [stem for stem in stems if not _question(VERBS, stem)] == []
+    stems = verb_stems(VERBS).values()
+    assert [stem for stem in stems if not question_of(VERBS, stem)] == []
     lines = leadline("--help").stdout.splitlines()
     headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings[1:] == [heading for key, heading in QUESTIONS.items() if key]

@@ -46,7 +46,7 @@ class _LazyGroup(TyperGroup):
     package: ClassVar[str]
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - what typer makes a group of
-        self._stems = _verb_stems(self.package)
+        self._stems = verb_stems(self.package)
         super().__init__(**{**attributes, "commands": {name: TyperCommand(name) for name in self._stems}})
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:  # noqa: ANN401 - typer does not name it
@@ -60,8 +60,8 @@ class _LazyGroup(TyperGroup):
         width = max(map(len, self._stems)) + 2
         limit = formatter.width - width - 4
         for name, stem in self._stems.items():
-            listed[_question(self.package, stem)].append(
-                (name.ljust(width - 2), _short(_summary(self.package, stem), limit))
+            listed[question_of(self.package, stem)].append(
+                (name.ljust(width - 2), _short(summary_of(self.package, stem), limit))
             )
         for key, rows in listed.items():
             if rows:
@@ -69,7 +69,7 @@ class _LazyGroup(TyperGroup):
                     formatter.write_dl(rows)
 
 
-def _verb_stems(package: str) -> dict[str, str]:
+def verb_stems(package: str) -> dict[str, str]:
     """Name of each verb -> its file's name without the ending, files before folders."""
     stems = {}
     for entry in sorted(_folder(package).iterdir(), key=lambda entry: (entry.is_dir(), entry.name)):
@@ -88,13 +88,13 @@ def _text(package: str, stem: str) -> str:
     return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
 
 
-def _question(package: str, stem: str) -> str:
+def question_of(package: str, stem: str) -> str:
     """The key of `QUESTIONS` that a verb's file names; empty where it names none."""
     named = _QUESTION.search(_text(package, stem))
     return "" if named is None else named[1]
 
 
-def _summary(package: str, stem: str) -> str:
+def summary_of(package: str, stem: str) -> str:
     """Return a verb's line in the list of verbs: from the text of its file, or by import where that shows none."""
     is_group = (_folder(package) / stem).is_dir()
     docstring = (_MODULE_DOC.match if is_group else _COMMAND_DOC.search)(_text(package, stem))
