@@ -1,10 +1,11 @@
-"""Build one file that runs Leadline where there is no Python and no network: ``python -m scripts.bundle``, `make bundle`.
+"""Build one file that runs Leadline where there is neither Python nor a network: ``python -m scripts.bundle``.
 
-It is a shell script with a compressed tree behind it: the interpreter that builds it with its standard library, the wheel
-in ``dist/`` with the packages of the base, the shared libraries of all that, and the C library with its loader. So it needs
-nothing of the host but a Linux kernel and a shell; `scripts/bundle.sh` is the script.
+`make bundle` calls it. The file is a shell script with a compressed tree behind it: the interpreter that builds it with
+its standard library, a new wheel with the packages of the base, the shared libraries of all that, and a C library and
+its loader. So it needs nothing of the host but a Linux kernel and a shell; `scripts/bundle.sh` is the script.
 
-Source: ld.so(8), ``--library-path`` and ``--argv0``; Python documentation, "Initialization of the sys.path module search path".
+Sources: ld.so(8), ``--library-path`` and ``--argv0``; Python documentation, "The initialization of the sys.path module
+search path".
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ ROOT = dist.ROOT
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 # Of the standard library: what is for building, for windows and for teaching.
 LEFT_OUT = frozenset(
-    "__pycache__ site-packages dist-packages test tests idlelib tkinter turtledemo turtle.py ensurepip lib2to3 pydoc_data"
-    " EXTERNALLY-MANAGED".split()
+    "__pycache__ site-packages dist-packages test tests idlelib tkinter turtledemo turtle.py ensurepip lib2to3"
+    " pydoc_data EXTERNALLY-MANAGED".split()
 )
 _MODULES_LEFT_OUT = re.compile(
     r"(_tkinter|_curses|_curses_panel|readline|nis|_dbm|_gdbm|ossaudiodev|spwd|_?xx\w+|_test\w+|_ctypes_test)\."
@@ -51,6 +52,7 @@ unset PYTHONHOME PYTHONPATH PYTHONSTARTUP
 PYTHONNOUSERSITE=1 exec "$root/lib/{loader}" --library-path "$root/lib" --argv0 "$root/bin/python3" \\
     "$root/lib/python3.bin" {words}"$@"
 """
+_COMMAND = """-c "import sys; sys.argv[0] = 'leadline'; from leadline.faces.cli.main import run; run()" """
 _SITE = """\
 import site, sys
 folder = f"{sys.prefix}/lib/python%d.%d/site-packages" % sys.version_info[:2]
@@ -94,6 +96,9 @@ def fill(tree: Path, wheel: Path, extras: str = "") -> None:
         if name not in inside:
             shutil.copyfile(path, lib / name)
             (lib / name).chmod(0o755)
+    strip = shutil.which("strip")
+    if strip:  # the signs for debuggers are two thirds of the interpreter
+        subprocess.run([strip, "--strip-debug", interpreter, *lib.glob("libpython*")], check=True)
     (loader,) = (name for name in shared if name.startswith("ld-linux"))
     _write_starters(tree / "bin", loader)
     _copy_licences(tree / "licences", shared)
@@ -114,7 +119,9 @@ def _named(names: Iterable[str]) -> dict[str, Path]:
     listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
     taken = {}
     for name in names:
-        match = re.search(rf"^\s{re.escape(name)} .*x86-64\) => (/\S+)$|^\s{re.escape(name)} .*=> (/\S+)$", listed, re.M)
+        match = re.search(
+            rf"^\s{re.escape(name)} .*x86-64\) => (/\S+)$|^\s{re.escape(name)} .*=> (/\S+)$", listed, re.M
+        )
         if match:
             taken[name] = Path(match[1] or match[2]).resolve()
     return taken
@@ -122,7 +129,7 @@ def _named(names: Iterable[str]) -> dict[str, Path]:
 
 def _write_starters(folder: Path, loader: str) -> None:
     folder.mkdir()
-    for name, words in (("python3", ""), ("leadline", '-c "from leadline.faces.cli.main import run; run()" ')):
+    for name, words in (("python3", ""), ("leadline", _COMMAND)):
         (folder / name).write_text(_STARTER.format(loader=loader, words=words), encoding="utf-8")
         (folder / name).chmod(0o755)
 
@@ -185,12 +192,6 @@ def version(tree: Path) -> str:
     return metadata.name.removeprefix("leadline-").removesuffix(".dist-info")
 
 
-def newest_wheel() -> Path:
-    """The wheel in ``dist/`` for this machine; builds it where there is none."""
-    wheels = [path for path in dist.OUT.glob("leadline-*.whl") if dist.runs_here(path)]
-    return max(wheels, key=lambda path: path.stat().st_mtime) if wheels else dist.build(platform.machine())
-
-
 def build(wheel: Path, extras: str = "", out: Path = dist.OUT) -> Path:
     """Build the bundle of a wheel with the packages of some extras, ``ssh,vcenter``; returns it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -208,7 +209,7 @@ def main() -> None:
     if sys.platform != "linux" or libc < _ARGV0_SINCE:
         sys.exit("bundle: needs Linux with glibc 2.33 or newer to build (to run it needs none)")
     began = time.monotonic()
-    bundle = build(newest_wheel(), ",".join(sys.argv[1:]).replace(" ", ","))
+    bundle = build(dist.build(platform.machine()), ",".join(sys.argv[1:]).replace(" ", ","))
     print(f"dist/{bundle.name}: {bundle.stat().st_size / (1 << 20):.1f} MiB, built in {time.monotonic() - began:.0f} s")
     environment = {**os.environ, "LEADLINE_BUNDLE": str(bundle)}
     pytest = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:randomly", "tests/packaging/test_bundle.py"]

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.trees import busybox_tree, debian_tree
+
 BUNDLE = os.environ.get("LEADLINE_BUNDLE", "")  # `make bundle` sets it
-BUSYBOX = shutil.which("busybox")
 HOME = "/home/me"
 
 pytestmark = [
@@ -21,35 +22,6 @@ pytestmark = [
     pytest.mark.skipif(not BUNDLE, reason="`make bundle` builds a bundle and tests it"),
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: other file trees, no network"),
 ]
-
-
-def debian_tree(root: Path) -> None:
-    """A minimal Debian as `debootstrap` installs it."""
-    program = shutil.which("debootstrap", path=f"{os.environ['PATH']}:/usr/sbin")
-    if program is None:
-        pytest.skip("debootstrap is needed to build a Debian tree")
-    asked = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)"], capture_output=True, text=True)
-    pairs = [line.split() for line in asked.stdout.splitlines()]
-    mirror, release = next(((uri, name) for uri, name in pairs if "-" not in name), ("", ""))
-    done = subprocess.run(
-        [program, "--variant=minbase", release, str(root), mirror], check=False, capture_output=True, text=True, timeout=400
-    )
-    if done.returncode:
-        pytest.skip(f"debootstrap: {done.stdout.strip().splitlines()[-1:]}")
-
-
-def busybox_tree(root: Path) -> None:
-    """Busybox alone: no C library, no shell but its own."""
-    if BUSYBOX is None or "statically" not in subprocess.run(["ldd", BUSYBOX], capture_output=True, text=True).stderr:
-        dynamic = subprocess.run(["ldd", BUSYBOX or "/"], capture_output=True, text=True).stdout
-        if BUSYBOX is None or "=>" in dynamic:
-            pytest.skip("busybox-static is needed")
-    (root / "bin").mkdir(parents=True)
-    shutil.copy(BUSYBOX, root / "bin" / "busybox")
-    for name in subprocess.run([BUSYBOX, "--list"], capture_output=True, text=True, check=True).stdout.split():
-        (root / "bin" / name).symlink_to("busybox")
-    for name in ("tmp", "dev", "proc", "etc"):
-        (root / name).mkdir()
 
 
 @pytest.fixture(scope="module", params=[debian_tree, busybox_tree], ids=["debian", "busybox"])
@@ -93,7 +65,6 @@ def test_the_first_verdict_and_the_second(root: Path) -> None:
         (("audit", "examples/easy/inventory.yaml"), "rules"),
         (("explain", "docs/guides/sweep.md"), "The sweep"),
         (("doctor",), "leadline"),
-        (("bench", "list"), ""),
     ],
     ids=lambda words: words[0] if isinstance(words, tuple) else "",
 )
