@@ -82,6 +82,7 @@ def fill(tree: Path, wheel: Path, extras: str = "") -> None:
     subprocess.run([dist.uv(), *words, named], check=True)
     (tree / MARK).write_text(extras, encoding="utf-8")
     shutil.rmtree(packages / "bin", ignore_errors=True)
+    (packages / "share" / "man").rename(_made(tree / "share") / "man")
     for folder in [*packages.rglob("tests"), *packages.rglob("__pycache__")]:
         shutil.rmtree(folder)
     (lib / PYTHON / "sitecustomize.py").unlink(missing_ok=True)
@@ -104,6 +105,11 @@ def fill(tree: Path, wheel: Path, extras: str = "") -> None:
     _copy_licences(tree / "licences", shared)
     compiled = ["-m", "compileall", "-q", "-j", "2", "--invalidation-mode", "unchecked-hash", str(lib / PYTHON)]
     subprocess.run([tree / "bin" / "python3", *compiled], check=True)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 def _ignored(folder: str, names: list[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,9 +20,9 @@ from tests.command_line import leadline
 from tests.conftest import ROOT
 
 WALK = """
-words=(WORDS)
+words=(@WORDS@)
 COMP_WORDS=("${words[@]}") COMP_CWORD=$((${#words[@]} - 1))
-source SCRIPT
+source @SCRIPT@
 _leadline
 printf '%s\\n' "${COMPREPLY[@]}"
 """
@@ -31,7 +32,9 @@ def commands(command: TyperCommand | TyperGroup, typed: str = "") -> Iterator[tu
     """Every verb as the command line has it, by what is typed."""
     yield typed, command
     context = command.context_class(command, info_name=typed or "leadline")
-    for name in command.list_commands(context) if isinstance(command, TyperGroup) else ():
+    if not isinstance(command, TyperGroup):
+        return
+    for name in command.list_commands(context):
         below = command.get_command(context, name)
         assert isinstance(below, TyperCommand | TyperGroup)
         yield from commands(below, f"{typed} {name}".strip())
@@ -72,7 +75,7 @@ def in_bash(tmp_path: Path, *words: str) -> list[str]:
     """What bash offers for the last of some words."""
     script = tmp_path / "leadline.bash"
     script.write_text(bash(verb_words()))
-    code = WALK.replace("WORDS", " ".join(f"'{word}'" for word in words)).replace("SCRIPT", str(script))
+    code = WALK.replace("@WORDS@", " ".join(f"'{word}'" for word in words)).replace("@SCRIPT@", str(script))
     done = subprocess.run(["bash", "--norc", "-c", code], check=True, capture_output=True, text=True)
     assert done.stderr == ""
     return done.stdout.split()
@@ -97,7 +100,7 @@ def test_zsh_offers_verbs_and_options(tmp_path: Path) -> None:
     compadd() { shift; print -l -- "$@" }; _describe() { print -l -- "${(@P)2}" }; _files() { print files }
     offer() { words=("$@"); CURRENT=$#words; _leadline }
     unfunction _leadline 2>/dev/null; source FOLDER/_leadline
-    offer leadline bench ''; print --; offer leadline bench run --s; print --; offer leadline diagnose ex
+    offer leadline bench ''; print -- --; offer leadline bench run --s; print -- --; offer leadline diagnose ex
     """.replace("FOLDER", str(tmp_path))
     done = subprocess.run(["zsh", "-f", "-c", code], check=True, capture_output=True, text=True)
     verbs, options, files = done.stdout.split("--\n", 2)
@@ -112,7 +115,7 @@ def test_fish_offers_verbs_options_and_files(tmp_path: Path) -> None:
 
     def offered(line: str) -> list[str]:
         code = f"source {tmp_path}/leadline.fish; complete -C '{line}'"
-        env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        env = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
         done = subprocess.run(["fish", "-c", code], check=True, capture_output=True, text=True, cwd=ROOT, env=env)
         return [row.split("\t")[0] for row in done.stdout.splitlines()]
 
