@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-damage bench-faults bench-incidents bench-cuts bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock dist clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-damage bench-faults bench-incidents bench-cuts bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock dist bundle clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -179,6 +179,10 @@ lock:
 # Wheels into dist/: for this machine's processor, or MACHINES="x86_64 aarch64"; tested in an empty environment.
 dist: $(READY)
 	$(PY) -m scripts.dist $(MACHINES)
+
+# One file for hosts of this machine's processor that have neither Python nor a network; EXTRAS=ssh,vcenter adds packages.
+bundle: $(READY)
+	$(PY) -m scripts.bundle $(EXTRAS)
 
 clean:
 	rm -rf .venv .tools target site docs/reference

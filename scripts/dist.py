@@ -1,7 +1,8 @@
 """Build wheels of Leadline that need no source tree: ``python -m scripts.dist``, which `make dist` calls.
 
 For Linux, Rust is linked by the Zig that PyPI has, so that a wheel runs on every distribution since 2014; elsewhere by
-what the machine has. The examples and guides that help and errors name are added as ``leadline/shipped``.
+what the machine has. The examples and guides that help and errors name are added as ``leadline/shipped``, and the
+manual pages.
 
 Source: PyPA specifications, "Binary distribution format", "The .dist-info directory".
 """
@@ -22,6 +23,8 @@ import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from scripts import man
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "dist"
@@ -84,7 +87,7 @@ def build(machine: str, out: Path = OUT) -> Path:
 
 
 def add_files(wheel: Path, target: Path) -> Path:
-    """Write the wheel with the shipped files, and their hashes in its record; returns the target."""
+    """Write the wheel with the shipped files, the manual pages, and their hashes in its record; returns the target."""
     aside = target.with_suffix(".part")
     with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as after:
         record = next(name for name in before.namelist() if name.endswith(".dist-info/RECORD"))
@@ -92,8 +95,10 @@ def add_files(wheel: Path, target: Path) -> Path:
         for member in before.infolist():
             if member.filename != record:
                 after.writestr(member, before.read(member), zipfile.ZIP_DEFLATED)
-        for name, path in shipped_files():
-            content = path.read_bytes()
+        data = record.replace(".dist-info/RECORD", ".data/data")
+        added = {name: path.read_bytes() for name, path in shipped_files()}
+        added |= {f"{data}/share/man/man1/{name}": text.encode() for name, text in man.pages().items()}
+        for name, content in added.items():
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             lines += f"{name},sha256={digest},{len(content)}\n"
             after.writestr(_member(name), content, zipfile.ZIP_DEFLATED)

@@ -10,6 +10,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 LEVEL=${1:-run}
 export UV_PYTHON_DOWNLOADS=never
+RUST_NEEDED=1.85
+WHEEL=""
 
 # Packages, and the program each is there for.
 PACKAGES_TEST="sysstat:sadf procps:vmstat fio:fio postgresql:postgres postgresql-contrib:pgbench chromium:chromium \
@@ -30,7 +32,48 @@ check_tools() {
         fail "Python 3.11 or newer is needed, found $(python3 -V)"
     python3 -c 'import ensurepip, venv' 2>/dev/null || command -v uv >/dev/null 2>&1 ||
         fail "no Python venv module: apt-get install python3-venv"
-    command -v cargo >/dev/null 2>&1 || fail "cargo not found: install Rust 1.85 or newer (rustup, or your distribution)"
+    check_rust
+}
+
+# Without a fitting Rust a wheel in dist/ serves for running; else say what to type on this machine.
+check_rust() {
+    local found="cargo not found" version get wheel
+    if command -v cargo >/dev/null 2>&1; then
+        version=$(cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p') || version=
+        ! printf '%s\n' "$RUST_NEEDED" "${version:-0}" | sort -V -C || return 0
+        found="cargo ${version:-of no known version} is too old"
+    fi
+    for wheel in dist/leadline-*"$(uname -m)".whl; do
+        if [ -e "$wheel" ] && { [ -z "$WHEEL" ] || [ "$wheel" -nt "$WHEEL" ]; }; then WHEEL=$wheel; fi
+    done
+    case $LEVEL in
+    run | simulator)
+        if [ -n "$WHEEL" ]; then
+            say "$found; using $WHEEL: what runs is that wheel, not the sources here"
+            return 0
+        fi
+        ;;
+    esac
+    if command -v rustup >/dev/null 2>&1; then
+        get="rustup update stable && rustup default stable"
+    elif command -v apt-cache >/dev/null 2>&1 && [ -n "$(apt-cache show rustup 2>/dev/null)" ]; then
+        get="apt-get install rustup && rustup default stable"
+    else
+        get="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    fi
+    fail "$found; Rust $RUST_NEEDED or newer is needed. Run:
+  $get
+or, without Rust, put a wheel into dist/ and run make run again. \`make dist\` on a machine with Rust builds one;
+docs/guides/install.md says how to use it without this checkout."
+}
+
+# The locked packages and a wheel instead of the extension of these sources.
+install_wheel() {
+    find_uv
+    install_python requirements-run.lock install -r
+    "$UV" pip install --quiet --python .venv --no-deps --reinstall-package leadline "$WHEEL"
+    touch .venv/.ready-run .venv/.ready-simulator
+    say "ready"
 }
 
 # Most of the extension is compiled while the Python packages are fetched; the build of the extension goes on from there.
@@ -157,6 +200,10 @@ if [ "$LEVEL" = behind ]; then
     exit 0
 fi
 check_tools
+if [ -n "$WHEEL" ]; then
+    install_wheel
+    exit 0
+fi
 case $LEVEL in
 run)
     export MATURIN_PEP517_ARGS="--no-default-features"

@@ -25,6 +25,38 @@ sys.meta_path.insert(0, Blocker())
 for name in BLOCKED:
     sys.modules.pop(name, None)
 """
+# What `os` and `signal` of Python on Windows lack. Source: Python documentation, "Availability: Unix" of each.
+OS_LACKS = """
+O_CLOEXEC O_NOFOLLOW O_NONBLOCK O_DIRECTORY O_DIRECT O_DSYNC O_SYNC O_NOCTTY O_PATH O_TMPFILE
+chown chroot confstr fchmod fchown fdatasync fork forkpty fstatvfs getegid geteuid getgid getgroups getloadavg getpgid
+getpgrp getpriority getresuid getsid getuid initgroups killpg lchown lockf major makedev memfd_create minor mkfifo mknod
+nice openpty pidfd_open pipe2 posix_fadvise posix_fallocate posix_spawn pread preadv pwrite pwritev register_at_fork
+sched_getaffinity sched_setaffinity sched_yield sendfile setpgid setpriority setsid statvfs sync sysconf sysconf_names
+tcgetpgrp tcsetpgrp ttyname uname wait wait3 wait4 waitid
+""".split()
+SIGNALS_LACK = """
+SIGALRM SIGBUS SIGCHLD SIGCONT SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGTSTP SIGTTIN SIGTTOU SIGUSR1 SIGUSR2 SIGWINCH
+alarm pthread_kill pthread_sigmask setitimer siginterrupt sigpending sigtimedwait sigwait sigwaitinfo
+""".split()
+# What the standard library itself takes by name where `os.name` says posix.
+WINDOWS = f"""
+import asyncio, logging, multiprocessing.util, os, platform, random, shutil, signal, sqlite3, subprocess, tempfile
+import concurrent.futures.thread
+import numpy
+platform.platform()
+os_kept = type(os)("os"); os_kept.__dict__.update(os.__dict__)
+for module in (subprocess, shutil, tempfile, platform):
+    module.os = os_kept
+signals_kept = type(signal)("signal"); signals_kept.__dict__.update(signal.__dict__)
+subprocess.signal = signals_kept
+os.environ["PATH"] = "/nonexistent"  # nor sadf and its like
+for name in {OS_LACKS!r}:
+    if hasattr(os, name):
+        delattr(os, name)
+for name in {SIGNALS_LACK!r}:
+    if hasattr(signal, name):
+        delattr(signal, name)
+"""
 RUN = "from leadline.faces.cli.main import run; run()"
 HELPS = """
 import typer
@@ -100,6 +132,20 @@ def test_reading_and_reckoning_lack_nothing(blocked: tuple[str, ...], words: tup
     done = lacking(blocked, RUN, tmp_path, *words)
     assert done.returncode in (0, 1), done.stderr
     assert done.stdout
+
+
+@pytest.mark.parametrize("words", [*commands()], ids=lambda words: words[0])
+def test_reading_and_reckoning_run_with_the_calls_of_windows(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = lacking(UNIX_ONLY, WINDOWS + RUN, tmp_path, *words)
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stdout
+    assert "fault in Leadline" not in done.stderr
+
+
+def test_output_is_written_with_the_calls_of_windows(tmp_path: Path) -> None:
+    done = lacking(UNIX_ONLY, WINDOWS + RUN, tmp_path, "diagnose", INCIDENT, "--html", "page.html")
+    assert done.returncode in (0, 1), done.stderr
+    assert (tmp_path / "page.html").stat().st_size > 10_000
 
 
 def test_a_notebook_without_data_frames_names_the_extra(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import secrets
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from leadline.core.model.run import Run
+from leadline.core.system.portable import usable_cpus
 from leadline.stores.runs import RunStore
 
 
@@ -73,5 +73,5 @@ def host_facts() -> dict[str, str]:
         "host": platform.node(),
         "kernel": platform.release(),
         "machine": platform.machine(),
-        "cpu_count": str(len(os.sched_getaffinity(0))),
+        "cpu_count": str(usable_cpus()),
     }

@@ -35,7 +35,7 @@ def free_share_pct(point: str) -> float | None:
     """Share of a mounted filesystem that ordinary users may still fill, in percent; None when it cannot be asked."""
     try:
         filesystem = os.statvfs(point)
-    except OSError:
+    except (OSError, AttributeError):  # Windows has no such call
         return None
     usable = filesystem.f_blocks - filesystem.f_bfree + filesystem.f_bavail
     return None if usable <= 0 else round(100.0 * filesystem.f_bavail / usable, 2)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
+
+from leadline.core.system.portable import usable_cpus
 
 POLL_S = 0.1
 T = TypeVar("T")
@@ -32,7 +33,7 @@ def side_by_side(
         progress(0.0)
         return work(index, progress)
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0)), "leadline-work") as pool:
+    with ThreadPoolExecutor(usable_cpus(), "leadline-work") as pool:
         pending: dict[Future[T], int] = {pool.submit(one, index): index for index in range(count)}
         try:
             while pending:

@@ -19,6 +19,7 @@ from typing import IO
 
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.leftovers import forget, identify, note
+from leadline.core.system.portable import NO_LINK, NO_WAIT, PLAIN_BYTES, user_id
 
 PREFIX = ".leadline-"
 TRUTH = ".truth.yaml"
@@ -224,7 +225,7 @@ def open_to_append(path: Path, beginning: re.Pattern[bytes]) -> IO[bytes]:
     Raises:
         UsageError: it is no plain file, cannot be opened, or Leadline did not write what it holds.
     """
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | NO_LINK | NO_WAIT | PLAIN_BYTES
     try:
         opened = os.open(path, flags, 0o666)
     except OSError as error:
@@ -244,7 +245,7 @@ def check_to_append(path: Path, beginning: re.Pattern[bytes]) -> None:
         UsageError: it is no plain file, cannot be opened, or Leadline did not write what it holds.
     """
     try:
-        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        opened = os.open(path, os.O_RDONLY | NO_LINK | NO_WAIT | PLAIN_BYTES)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -259,13 +260,19 @@ def _check_beginning(path: Path, opened: int, beginning: re.Pattern[bytes]) -> N
     state = os.fstat(opened)
     if not stat.S_ISREG(state.st_mode):
         raise _no_plain_file(path, "is no plain file")
-    if state.st_size and beginning.match(os.pread(opened, _HEAD_BYTES, 0)) is None:
+    if state.st_size and beginning.match(_head(opened)) is None:
         raise UsageError(
             str(path),
             found="exists and Leadline did not write it",
             expected="a new file or a recording of the same kind that Leadline wrote",
             advice="Name another folder, or move the file away.",
         )
+
+
+def _head(opened: int) -> bytes:
+    """The first bytes of a file that is open for appending."""
+    os.lseek(opened, 0, os.SEEK_SET)
+    return os.read(opened, _HEAD_BYTES)
 
 
 def _not_opened(path: Path, error: OSError) -> UsageError:
@@ -280,7 +287,7 @@ def _no_plain_file(path: Path, problem: str) -> UsageError:
 def is_ours(path: Path) -> bool:
     """Whether Leadline wrote a file, by its content; False when it cannot be read."""
     try:
-        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        opened = os.open(path, os.O_RDONLY | NO_LINK | NO_WAIT | PLAIN_BYTES)
         with os.fdopen(opened, "rb") as stream:
             head = stream.read(_HEAD_BYTES)
     except OSError:
@@ -342,8 +349,7 @@ def _check_folder(folder: Path, where: str, expected: str = "a file in a folder 
         raise _unwritable(where, f"no right to write into {folder} ({error.strerror})", expected) from error
     try:
         os.write(opened, b"\n")
-        room = os.fstatvfs(opened)
-        is_full = room.f_blocks > 0 and (room.f_bfree if os.geteuid() == 0 else room.f_bavail) == 0
+        is_full = _is_full(opened)
     except OSError as error:
         raise _unwritable(where, f"{folder} takes no data ({error.strerror})", expected) from error
     finally:
@@ -352,6 +358,15 @@ def _check_folder(folder: Path, where: str, expected: str = "a file in a folder 
         forget(path)
     if is_full:
         raise _unwritable(where, f"no space is left in {folder}", expected)
+
+
+def _is_full(opened: int) -> bool:
+    """Whether the file system of an open file has no room; False on Windows, where the first writing says so."""
+    ask = getattr(os, "fstatvfs", None)
+    if ask is None:
+        return False
+    room = ask(opened)
+    return bool(room.f_blocks > 0 and (room.f_bfree if user_id() == 0 else room.f_bavail) == 0)
 
 
 def _unwritable(where: str, problem: str, expected: str) -> UsageError:
@@ -375,20 +390,25 @@ def _aside(
             raise OSError(errno.EBUSY, "somebody replaced the file while it was written")
         if owner is not None:
             os.fchown(opened, *owner)
-        os.fchmod(opened, 0o666 & ~_umask() if mode is None else mode)
+        if hasattr(os, "fchmod"):
+            os.fchmod(opened, 0o666 & ~_umask() if mode is None else mode)
         os.fsync(opened)
         allowed()
+        if os.name == "nt":  # an open file keeps its name there
+            os.close(opened)
+            opened = -1
         aside.replace(path)
         _sync_folder(path.parent)
     finally:
-        os.close(opened)
+        if opened >= 0:
+            os.close(opened)
         aside.unlink(missing_ok=True)
         forget(aside)
 
 
 def _exclusive(folder: Path) -> tuple[Path, int]:
     """A new file that was not there before, only for this user, and its descriptor; the caller must `forget` it."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK | PLAIN_BYTES
     for _ in range(_TRIES):
         path = folder / aside_name()
         note(path)
@@ -405,7 +425,9 @@ def _exclusive(folder: Path) -> tuple[Path, int]:
 
 
 def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    if os.name == "nt":  # a folder is no file there
+        return
+    opened = os.open(folder, os.O_RDONLY | PLAIN_BYTES)
     try:
         with suppress(OSError):  # some network file systems cannot; the rename is done
             os.fsync(opened)

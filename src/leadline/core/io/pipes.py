@@ -16,6 +16,7 @@ from pathlib import Path
 
 from leadline.core.model.errors import InputError, LimitError
 from leadline.core.system.leftovers import scratch_folder
+from leadline.core.system.portable import NO_WAIT, PLAIN_BYTES
 
 STANDARD_INPUT = Path("-")
 WRITER_PATIENCE_S = 10.0  # Judgement: whoever is to write has opened the pipe by then
@@ -45,7 +46,7 @@ def pieces_of(path: Path, name: str) -> Iterator[bytes]:
         OSError: the pipe cannot be read.
     """
     # Standard input may be shared with other programs, so it is left in its own mode.
-    handle = os.dup(0) if path == STANDARD_INPUT else os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    handle = os.dup(0) if path == STANDARD_INPUT else os.open(path, os.O_RDONLY | NO_WAIT | PLAIN_BYTES)
     try:
         if os.isatty(handle):
             raise _silent(name, "a terminal", "a recording that is piped in")

@@ -7,6 +7,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from leadline.core.system.portable import NO_LINK, PLAIN_BYTES, user_id
+
 PRIVATE = 0o600
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -31,7 +33,7 @@ def private_file(path: Path) -> Path:
     Raises:
         OSError: it cannot be made.
     """
-    os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    os.close(os.open(path, os.O_RDONLY | os.O_CREAT | PLAIN_BYTES | NO_LINK, 0o600))
     _tighten(path)
     return path
 
@@ -48,7 +50,7 @@ def _tighten(path: Path) -> None:
     with suppress(OSError):
         state = path.lstat()
         kind, is_shared = stat.S_IFMT(state.st_mode), bool(state.st_mode & stat.S_ISVTX)
-        if kind not in (stat.S_IFDIR, stat.S_IFREG) or state.st_uid != os.geteuid() or is_shared:
+        if kind not in (stat.S_IFDIR, stat.S_IFREG) or state.st_uid != user_id() or is_shared:
             return
         if state.st_mode & _OTHERS and path not in (Path.home(), Path.cwd()):
             path.chmod(stat.S_IMODE(state.st_mode) & ~_OTHERS)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.core.model.errors import UsageError
+from leadline.core.system.portable import user_id
 
 PREFIX = "leadline-density"
 PERIOD_US = 100_000  # of CPU time, the kernel's default
@@ -225,7 +226,7 @@ def remove_leftovers(where: Hierarchies) -> list[Path]:
     for parent in dict.fromkeys(where.folders.values()):
         for folder in sorted(parent.glob(f"{PREFIX}-*")):
             match = _NAME.fullmatch(folder.name)
-            if match is None or Path(f"/proc/{match[1]}").exists() or folder.stat().st_uid != os.geteuid():
+            if match is None or Path(f"/proc/{match[1]}").exists() or folder.stat().st_uid != user_id():
                 continue
             with contextlib.suppress(OSError):  # one that is not empty stays
                 folder.rmdir()

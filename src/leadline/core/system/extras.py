@@ -20,6 +20,7 @@ EXTRAS = {
     "pyarrow": ("parquet", "Parquet files"),
     "pyeclib": ("protect", "erasure codes"),
 }
+BUNDLE_MARK = "bundle-of-leadline"  # a file of the root of what scripts/bundle.py packs: the extras it has
 _UV_RECEIPT = "uv-receipt.toml"  # Source: uv, crates/uv-tool: the file that marks an environment of `uv tool`
 
 
@@ -56,7 +57,11 @@ def install_command(extra: str) -> str:
     """The command that adds an extra to this installation.
 
     `uv tool install` replaces what is there, so it gets the file and the extras that the installation was made of.
+    A bundle is replaced by one that has the extra, too, built in a checkout.
     """
+    with suppress(OSError):
+        present = (Path(sys.prefix) / BUNDLE_MARK).read_text(encoding="utf-8").split(",")
+        return f"make bundle EXTRAS={','.join(sorted({extra, *filter(None, present)}))}"
     receipt = Path(sys.prefix) / _UV_RECEIPT
     if not receipt.is_file():
         return f"pip install 'leadline[{extra}]'"

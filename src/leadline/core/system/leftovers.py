@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.core.system.locks import has_locks, lock_file
+from leadline.core.system.portable import NO_LINK, PLAIN_BYTES, user_id
 
 OWNER = ".leadline-owner"
 _PREFIX = "leadline-"
@@ -101,7 +102,7 @@ def _locked(path: Path, inside: Path) -> tuple[Path, int]:
     Raises:
         FileNotFoundError: another start took it for left by a killed process, before it was locked.
     """
-    descriptor = os.open(inside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(inside, os.O_RDWR | os.O_CREAT | os.O_EXCL | PLAIN_BYTES, 0o600)
     try:
         if has_locks():
             lock_file(descriptor, wait=True)
@@ -290,7 +291,7 @@ def _remove_abandoned(entry: os.DirEntry[str]) -> list[Leftover]:
         OSError: its process lives, or it cannot be removed.
     """
     folder, state = Path(entry.path), entry.stat(follow_symlinks=False)
-    if state.st_uid != os.geteuid():
+    if state.st_uid != user_id():
         return []
     names = [path.name for path in folder.iterdir()]
     if OWNER in names:
@@ -315,7 +316,7 @@ def _lock_of(path: Path) -> Iterator[None]:
     Raises:
         BlockingIOError: its process lives.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    descriptor = os.open(path, os.O_RDWR | PLAIN_BYTES | NO_LINK)
     try:
         lock_file(descriptor)
         yield
@@ -326,7 +327,7 @@ def _lock_of(path: Path) -> Iterator[None]:
 def _undo(journal: Path) -> list[Leftover]:
     """Remove what a journal of a process that is gone lists, the newest first."""
     try:
-        descriptor = os.open(journal, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(journal, os.O_RDWR | PLAIN_BYTES | NO_LINK)
     except OSError:
         return []
     with open(descriptor, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123 - a descriptor

@@ -16,7 +16,7 @@ from leadline.core.system.interrupts import raised_interrupts
 
 INTERRUPTED = 130  # as shells report a program ended by Ctrl-C
 UNFORESEEN = 70  # Source: sysexits.h, EX_SOFTWARE
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))  # Windows: one
 
 
 class Ended(KeyboardInterrupt):

@@ -12,6 +12,8 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
+from leadline.core.system.portable import usable_cpus
+
 _NUMBER = re.compile(r"([+-]?(?:0x[0-9a-f]+|\d+))\s*+([a-z]*)\s*+(%?)", re.IGNORECASE)
 _KEYWORD = re.compile(r"\$(ncpus|pagesize|mb_memory)\b")
 _TOKEN = re.compile(r"\s*(\d+(?:\.\d+)?[a-z]*|[-+*/%^()])", re.IGNORECASE)
@@ -116,12 +118,12 @@ def _time(text: str, unit_s: float) -> float:
 
 def _substituted(text: str) -> str:
     """Keywords replaced by what holds on this machine, as fio does."""
-    known = {
-        "ncpus": len(os.sched_getaffinity(0)),
-        "pagesize": os.sysconf("SC_PAGE_SIZE"),
-        "mb_memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
+    known: dict[str, Callable[[], int]] = {
+        "ncpus": usable_cpus,
+        "pagesize": lambda: os.sysconf("SC_PAGE_SIZE"),
+        "mb_memory": lambda: os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
     }
-    return _KEYWORD.sub(lambda match: str(known[match[1]]), text)
+    return _KEYWORD.sub(lambda match: str(known[match[1]]()), text)
 
 
 def _evaluate(text: str, number: Callable[[str], float]) -> float:

@@ -1,0 +1,95 @@
+"""What each verb needs beyond the base: programs and packages of extras, and the command that brings them.
+
+A verb that is not listed needs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from leadline.core.system.extras import EXTRAS, install_command
+from leadline.core.system.tools import TOOLS, ToolState, find_program
+
+# A verb as it is typed, the part of it that is meant (empty: all of it), and the programs and Python modules it uses.
+VERB_NEEDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("diagnose", "binary sar files", ("sadf",)),
+    ("diagnose", "Parquet files", ("pyarrow",)),
+    ("show", "-o FILE.parquet", ("pyarrow",)),
+    ("import", "-o FILE.parquet", ("pyarrow",)),
+    ("collect vcenter", "", ("pyVmomi",)),
+    ("collect postgresql", "", ("psycopg",)),
+    ("probe", "", ("fio",)),
+    ("bench run", "disks", ("fio",)),
+    ("bench run", "ioping", ("ioping",)),
+    ("bench run", "pg-test-fsync", ("pg_test_fsync",)),
+    ("bench run", "pgbench", ("pgbench", "psycopg")),
+    ("bench run", "pgbench --on new", ("postgres",)),
+    ("bench run", "sysbench", ("sysbench",)),
+    ("bench run", "MySQL", ("mariadb",)),
+    ("bench run", "MySQL --on new", ("mariadbd",)),
+    ("bench run", "a network", ("iperf3", "sockperf", "ping", "ip")),
+    ("bench run", "RDMA", ("ib_send_lat",)),
+    ("bench sweep", "", ("fio",)),
+    ("bench density", "", ("fio",)),
+    ("bench density", "in guests", ("qemu-system-x86_64", "busybox")),
+    ("bench hosts", "", ("fio",)),
+    ("bench hosts", "ssh:// machines", ("asyncssh",)),
+    ("bench fleet", "", ("pyVmomi",)),
+    ("bench protect", "", ("pyeclib",)),
+    ("bench protect", "--nbd", ("qemu-storage-daemon",)),
+    ("simulate", "--check-real", ("fio", "qemu-storage-daemon")),
+    ("simulate", "--dask", ("distributed",)),
+    ("trace replay", "", ("fio",)),
+    ("lab run", "", ("qemu-system-x86_64", "busybox", "mke2fs")),
+    ("lab run", "snapshots, qcow2", ("qemu-img",)),
+    ("lab run", "storage_latency", ("nbdkit",)),
+)
+# Debian's packages of programs that `tools.TOOLS` does not list, as no recording is read by them.
+_PACKAGES = {tool.name: tool.package for tool in TOOLS} | {"mke2fs": "e2fsprogs", "nbdkit": "nbdkit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One program or Python module that a verb, or a part of what it does, cannot do without."""
+
+    verb: str
+    purpose: str
+    name: str
+    kind: str
+    is_present: bool
+    install: str
+
+
+def needs(states: Mapping[str, ToolState]) -> Iterator[Need]:
+    """Yield what every verb needs, in the order of `VERB_NEEDS`; ``states`` are the tools that were examined."""
+    for verb, purpose, names in VERB_NEEDS:
+        for name in names:
+            if name in EXTRAS:
+                extra = EXTRAS[name][0]
+                yield Need(verb, purpose, name, f"extra {extra}", find_spec(name) is not None, install_command(extra))
+                continue
+            state = states.get(name)
+            is_present = find_program(name) is not None if state is None else state.is_present
+            yield Need(verb, purpose, name, "program", is_present, f"apt-get install {_PACKAGES[name]}")
+
+
+def by_command(listed: list[Need]) -> dict[str, list[str]]:
+    """Command that brings something missing -> the verbs, with the part that is meant, that lack it."""
+    verbs: dict[str, list[str]] = {}
+    for need in listed:
+        if not need.is_present:
+            named = f"{need.verb} ({need.purpose})" if need.purpose else need.verb
+            verbs.setdefault(need.install, []).append(named)
+    return verbs
+
+
+def commands(listed: list[Need], states: Iterable[ToolState]) -> list[str]:
+    """The fewest commands that bring all that is missing: one for programs, one for extras."""
+    missing = [need for need in listed if not need.is_present]
+    unused = {state.tool.package for state in states if not state.is_present}
+    packages = sorted(unused | {_PACKAGES[need.name] for need in missing if need.kind == "program"})
+    extras = ",".join(sorted({EXTRAS[need.name][0] for need in missing if need.kind != "program"}))
+    brought = [f"apt-get install {' '.join(packages)}"] if packages else []
+    return [*brought, *([install_command(extras)] if extras else [])]
