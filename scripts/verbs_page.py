@@ -54,6 +54,7 @@ SHOWN = {
     "import": Shown("leadline import examples/generated/esxtop.csv.gz"),
     "recorder": Shown("leadline recorder linux"),
     "collect": Shown("leadline collect linux --seconds 3 -o guest", is_of_machine=True),
+    "completion": Shown("leadline completion fish"),
     "doctor": Shown("leadline doctor", is_of_machine=True),
     "explain": Shown("leadline explain cpu-ready-high"),
     "generate": Shown("leadline generate cap.csv --vms 2 --minutes 2 --fault cpu-contention"),
@@ -68,8 +69,8 @@ def page(old: str, *, machine: bool) -> str:
     stems = verb_stems(VERBS)
     parts = [
         "# Every verb, and what it prints\n",
-        "By the question that it answers; `leadline VERB --help` has all options, with examples. Outputs are those of the",
-        "examples beside this page; where one is of the machine that it ran on, it is of the machine that made this page.",
+        "By the question that it answers; `leadline VERB --help` has all options, with examples. Outputs are those of",
+        "the examples beside this page, or of the machine that made this page.",
     ]
     for key, heading in QUESTIONS.items():
         verbs = [name for name, stem in stems.items() if question_of(VERBS, stem) == key]

@@ -12,7 +12,7 @@ import pytest
 from leadline.core.system.extras import EXTRAS
 from leadline.core.system.tools import TOOLS
 from leadline.faces.cli import needs
-from leadline.faces.cli.lazy_verbs import _verb_stems
+from leadline.faces.cli.lazy_verbs import verb_stems
 from leadline.faces.cli.main import VERBS
 from tests.command_line import leadline
 
@@ -32,7 +32,7 @@ def test_every_need_is_of_a_verb_that_exists_and_can_be_brought() -> None:
     for verb in named:
         words, package = verb.split(), VERBS
         for word in words:
-            stems = _verb_stems(package)
+            stems = verb_stems(package)
             assert word in stems, verb
             package = f"{package}.{stems[word]}"
     used = {name for _, _, names in needs.VERB_NEEDS for name in names}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.faces.cli.lazy_verbs import QUESTIONS, _short, question_of, verb_stems
+from leadline.faces.cli.lazy_verbs import QUESTIONS, question_of, short_line, verb_stems
 from leadline.faces.cli.main import VERBS
 from tests.command_line import leadline
 
@@ -37,4 +37,4 @@ def test_every_verb_stands_under_a_question() -> None:
     ],
 )
 def test_a_line_ends_where_a_clause_does(summary: str, line: str) -> None:
-    assert _short(summary, 40) == line
+    assert short_line(summary, 40) == line

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.faces.cli.lazy_verbs import _short, _summary, _verb_stems
+from leadline.faces.cli.lazy_verbs import short_line, summary_of, verb_stems
 from leadline.faces.cli.main import VERBS
 
 _HERE = Path(__file__).parent
@@ -36,8 +36,11 @@ def verb_words() -> dict[str, VerbWords]:
 
 def _below(typed: str, package: str, shared: Mapping[str, ast.expr]) -> Iterator[tuple[str, VerbWords]]:
     """Yield a group of verbs and all within it."""
-    stems = _verb_stems(package)
-    yield typed, VerbWords({name: _short(_summary(package, stem), _WIDTH) for name, stem in stems.items()}, _ALWAYS)
+    stems = verb_stems(package)
+    yield (
+        typed,
+        VerbWords({name: short_line(summary_of(package, stem), _WIDTH) for name, stem in stems.items()}, _ALWAYS),
+    )
     folder = _HERE.joinpath(*package.removeprefix(f"{__package__}.").split("."))
     shared = {**shared, **_shared(sorted(folder.glob("_[a-z]*.py")))}
     for name, stem in stems.items():

@@ -61,7 +61,7 @@ class _LazyGroup(TyperGroup):
         limit = formatter.width - width - 4
         for name, stem in self._stems.items():
             listed[question_of(self.package, stem)].append(
-                (name.ljust(width - 2), _short(summary_of(self.package, stem), limit))
+                (name.ljust(width - 2), short_line(summary_of(self.package, stem), limit))
             )
         for key, rows in listed.items():
             if rows:
@@ -103,10 +103,10 @@ def summary_of(package: str, stem: str) -> str:
     return _load(f"{package}.{stem}", stem).help or ""
 
 
-def _short(summary: str, limit: int) -> str:
+def short_line(summary: str, limit: int) -> str:
     """The first paragraph where it fits, else as many whole clauses of it as do.
 
-    >>> _short("Show series by entity and metric: statistics, a picture over time.", 50)
+    >>> short_line("Show series by entity and metric: statistics, a picture over time.", 50)
     'Show series by entity and metric'
     """
     text = " ".join(summary.split("\n\n", 1)[0].split())
