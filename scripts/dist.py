@@ -36,6 +36,7 @@ SHIPPED = (
 )
 LINUX = "manylinux2014"
 TARGETS = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
+TESTS = ("tests/packaging/test_wheel.py", "tests/packaging/test_container.py")
 _MIB = 1 << 20
 
 
@@ -146,7 +147,7 @@ def main(words: Sequence[str] | None = None) -> None:
         if not runs_here(wheel) and machine != "native":
             continue
         environment = {**os.environ, "LEADLINE_WHEEL": str(wheel)}
-        pytest = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:randomly", "tests/packaging/test_wheel.py"]
+        pytest = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:randomly", *TESTS]
         failed = subprocess.run(pytest, check=False, cwd=ROOT, env=environment).returncode
         if failed:
             sys.exit(f"dist: the tests of {wheel.name} failed")

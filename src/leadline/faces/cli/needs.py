@@ -68,11 +68,18 @@ def needs(states: Mapping[str, ToolState]) -> Iterator[Need]:
         for name in names:
             if name in EXTRAS:
                 extra = EXTRAS[name][0]
-                yield Need(verb, purpose, name, f"extra {extra}", find_spec(name) is not None, install_command(extra))
+                yield Need(verb, purpose, name, f"extra {extra}", _is_installed(name), install_command(extra))
                 continue
             state = states.get(name)
             is_present = find_program(name) is not None if state is None else state.is_present
             yield Need(verb, purpose, name, "program", is_present, f"apt-get install {_PACKAGES[name]}")
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def by_command(listed: list[Need]) -> dict[str, list[str]]:

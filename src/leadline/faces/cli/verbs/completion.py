@@ -16,9 +16,7 @@ Examples:
 
   leadline completion bash
 
-  leadline completion bash > leadline.bash
-
-  leadline completion zsh > _leadline
+  leadline completion zsh
 
   leadline completion fish --json
 """
