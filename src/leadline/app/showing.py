@@ -12,6 +12,7 @@ from leadline.core.io.parquet import save
 from leadline.core.model.capture import Capture, SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import UsageError
+from leadline.core.model.similar import similar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,12 +43,14 @@ def choose(capture: Capture, metrics: Sequence[str], entities: Sequence[str]) ->
             advice="Leave --metric and --entity out." if capture.results else "leadline audit judges facts.",
         )
     if not chosen:
-        names = ", ".join(capture.metrics()[:8])
+        known = capture.metrics()
+        near = [name for asked in metrics for name in similar(asked, known)] or known
+        names = ", ".join(near[:8])
         raise UsageError(
             "leadline show",
             found=f"no series for metric {list(metrics) or 'any'}, entity {list(entities) or 'any'}",
             expected="a metric and entity of the capture",
-            advice=f"It has: {names}{', ...' if len(capture.metrics()) > 8 else ''}",
+            advice=f"It has: {names}{', ...' if len(known) > 8 else ''}",
         )
     return chosen
 

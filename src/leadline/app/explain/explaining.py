@@ -15,6 +15,7 @@ from leadline.core.contracts.rule import Rule
 from leadline.core.io.shipped import shipped
 from leadline.core.model.errors import UsageError
 from leadline.core.model.metrics import foreign_sources, metric, metrics
+from leadline.core.model.similar import similar
 from leadline.core.model.units import several
 
 # The word on the command line for all units of a kind.
@@ -160,7 +161,4 @@ def _metric_page(name: str) -> dict[str, Any]:
 
 
 def _near(name: str) -> list[str]:
-    from difflib import get_close_matches  # noqa: PLC0415 - only needed on the error path
-
-    names = [unit for kind in KINDS for unit in unit_modules(kind)] + list(metrics())
-    return get_close_matches(name, names, n=3, cutoff=0.5)
+    return similar(name, [*(unit for kind in KINDS for unit in unit_modules(kind)), *metrics()])

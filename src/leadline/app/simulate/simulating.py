@@ -34,6 +34,7 @@ from leadline.core.io.private import PRIVATE
 from leadline.core.io.shipped import shipped
 from leadline.core.model.errors import UsageError
 from leadline.core.model.run import Round, Run
+from leadline.core.model.similar import similar
 from leadline.core.model.workload import Steadiness
 from leadline.core.statistics.steady import SteadyState, steady_state
 from leadline.core.system.interrupts import kept
@@ -83,10 +84,22 @@ def plan_simulation(
 
 
 def scenario_file(path: Path) -> Path:
-    """The file of a scenario: ``path`` itself, or the shipped scenario of that name, as ``iops-cap``."""
+    """The file of a scenario: ``path`` itself, or the shipped scenario of that name, as ``iops-cap``.
+
+    Raises:
+        UsageError: it is neither, and a shipped scenario has a name like it.
+    """
     if path.exists() or path.suffix or len(path.parts) != 1:
         return shipped(path)
     file = shipped(SCENARIOS / f"{path}.yaml")
+    near = similar(str(path), (one.stem for one in file.parent.glob("*.yaml")))
+    if not file.is_file() and near:
+        raise UsageError(
+            f"scenario {path}",
+            found="no file and no shipped scenario of that name",
+            expected="one of them",
+            advice=f"Did you mean {near[0]}?",
+        )
     return file if file.is_file() else path
 
 

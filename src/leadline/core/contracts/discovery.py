@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from leadline.core.model.errors import UsageError
+from leadline.core.model.similar import similar
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -55,7 +56,7 @@ def load_unit(kind: str, name: str) -> ModuleType:
             f"{kind} {name}",
             found="no such unit",
             expected=f"one of {len(modules)} {kind}s",
-            advice=f"`leadline explain` lists them; near: {', '.join(_near(name, modules)) or 'none'}",
+            advice=f"`leadline explain` lists them; near: {', '.join(similar(name, modules)) or 'none'}",
         )
     return import_module(modules[name])
 
@@ -63,9 +64,3 @@ def load_unit(kind: str, name: str) -> ModuleType:
 def load_units(kind: str) -> dict[str, ModuleType]:
     """Every unit of a kind by name."""
     return {name: import_module(module) for name, module in unit_modules(kind).items()}
-
-
-def _near(name: str, modules: dict[str, str]) -> list[str]:
-    from difflib import get_close_matches  # noqa: PLC0415 - only needed on the error path
-
-    return get_close_matches(name, modules, n=3, cutoff=0.5)

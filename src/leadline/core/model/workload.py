@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from leadline.core.io.yaml_files import parse_model, read_model
 from leadline.core.model.errors import UsageError
 from leadline.core.model.numbers import NUMBER_MAX, SIZE_BYTES_MAX
+from leadline.core.model.similar import similar
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -432,6 +433,15 @@ def find_workload(name: str) -> Workload:
             f"workload {name}",
             found="no shipped workload and no file of that name",
             expected="one of them",
-            advice=f"Shipped: {', '.join(profiles())}.",
+            advice=_nearest(name),
         )
     return read_model(Path(name), Workload, WHAT, GUIDE)
+
+
+def _nearest(name: str) -> str:
+    near = similar(name, profiles())
+    return (
+        f"Did you mean {near[0]}? `leadline bench workloads` lists all."
+        if near
+        else f"Shipped: {', '.join(profiles())}."
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from leadline.core.model.capture import LEFT_OUT
 from leadline.faces.visible import escaped_json, one_line
 
 if TYPE_CHECKING:
@@ -16,16 +17,16 @@ if TYPE_CHECKING:
     from leadline.core.io.outputs import Output
     from leadline.core.model.capture import Capture
 
-WIDTH_MAX = 80
+WIDTH, WIDTH_MAX = 80, 160  # Judgement: of text that goes to a file or a pipe; of lines that can still be read
 SAID_MAX = 20  # files left out that are named one by one
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console of at most 80 columns; plain text when the stream is not a terminal."""
+    """A rich console as wide as the terminal; plain text of 80 columns when the stream is none."""
     from leadline.faces.cli.guard import guarded_console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else WIDTH_MAX
+    width = None if stream.isatty() else WIDTH
     narrow = guarded_console(stream, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
     narrow.width = min(narrow.width, WIDTH_MAX)
     return narrow
@@ -71,31 +72,52 @@ def reading_progress(*, quiet: bool = False) -> Iterator[Progress | None]:
         yield step
 
 
-def say_sources(imported: Imported, *, quiet: bool = False) -> None:
-    """On stderr: what was repaired or assumed in each source, what is damaged, what was not recognised."""
-    if quiet:
+def say_sources(imported: Imported, *, quiet: bool = False, everything: bool = True, lists: str = "") -> None:
+    """On stderr: what was repaired or assumed in each source, what is damaged, what was not recognised.
+
+    Args:
+        imported: what was read.
+        quiet: say nothing.
+        everything: every note; else the gravest one, and how many there are.
+        lists: what lists them all, where not everything is said.
+    """
+    notes = [] if quiet else list(_notes(imported))
+    if everything or len(notes) <= 1:
+        sys.stderr.writelines(f"{note}\n" for note in notes)
         return
+    first, more = notes[0], len(notes) - 1
+    sys.stderr.write(f"{first}. {more} more note{'s' if more > 1 else ''}: {lists}\n")
+
+
+def _notes(imported: Imported) -> Iterator[str]:
+    """A line for each note, the gravest first."""
     for error in imported.left_out[:SAID_MAX]:
-        sys.stderr.write(f"left out: {one_line(str(error))}\n")
+        yield f"left out: {one_line(str(error))}"
     if len(imported.left_out) > SAID_MAX:
-        sys.stderr.write(f"left out: {len(imported.left_out) - SAID_MAX} more files; --json lists them all\n")
+        yield f"left out: {len(imported.left_out) - SAID_MAX} more files; --json lists them all"
+    yield from _warnings(imported.capture)
     unrecognised = imported.unrecognised
-    say_warnings(imported.capture)
     if unrecognised:
         names = ", ".join(map(one_line, unrecognised[:5])) + (", ..." if len(unrecognised) > 5 else "")
-        sys.stderr.write(f"not recognised, left out: {len(unrecognised)} file(s): {names}\n")
+        yield f"not recognised, left out: {len(unrecognised)} file(s): {names}"
 
 
 def say_warnings(capture: Capture) -> None:
     """On stderr: what was repaired, assumed or left out, each once with the sources of which it is true."""
-    sources: dict[str, list[str]] = {}
+    sys.stderr.writelines(f"{note}\n" for note in _warnings(capture))
+
+
+def _warnings(capture: Capture) -> Iterator[str]:
+    """What was left out of damaged files first, then what was assumed."""
+    sources: dict[tuple[bool, str], list[str]] = {}
     for source in capture.sources:
         for warning in source.warnings:
             times = f" ({warning.count}x)" if warning.count > 1 else ""
-            sources.setdefault(f"{one_line(warning.message)}{times}", []).append(one_line(source.name))
-    for message, names in sources.items():
+            message = f"{one_line(warning.message)}{times}"
+            sources.setdefault((warning.code != LEFT_OUT, message), []).append(one_line(source.name))
+    for (_, message), names in sorted(sources.items(), key=lambda note: note[0][0]):
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        sys.stderr.write(f"{names[0]}{more}: {message}\n")
+        yield f"{names[0]}{more}: {message}"
 
 
 @contextmanager

@@ -137,8 +137,8 @@ def command(
         show_diagnosis(out, diagnosis, imported.capture, everything=all_findings)
         if comparison is not None:
             show_comparison(out, comparison, everything=all_findings)
-    say_sources(imported, quiet=quiet)
+    say_sources(imported, quiet=quiet, everything=all_findings, lists="--all")
     if earlier is not None and not anonymize:
-        say_sources(earlier, quiet=quiet)
+        say_sources(earlier, quiet=quiet, everything=all_findings, lists="--all")
     if fails(diagnosis, fail_on):
         raise typer.Exit(FINDINGS_EXIT)

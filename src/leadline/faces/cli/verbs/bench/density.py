@@ -187,10 +187,10 @@ def _plan_lines(plan: DensityPlan, before: Density | None) -> Iterator[str]:
 def _wrapped(text: str, lead: str = "  ") -> Iterator[str]:
     from textwrap import wrap
 
-    from leadline.faces.cli.output import WIDTH_MAX
+    from leadline.faces.cli.output import WIDTH
 
     indent = " " * len(lead)
-    yield from wrap(text, WIDTH_MAX, initial_indent=lead, subsequent_indent=indent, break_on_hyphens=False)
+    yield from wrap(text, WIDTH, initial_indent=lead, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _places(plan: DensityPlan) -> list[str]:
