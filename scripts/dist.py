@@ -115,10 +115,17 @@ def _member(name: str) -> zipfile.ZipInfo:
     return member
 
 
-def install(wheel: Path, folder: Path, extras: str = "") -> tuple[Path, float]:
+def interpreter(version: str) -> Path | None:
+    """The Python of a version that this machine has; None where it has none."""
+    words = [uv(), "python", "find", "--no-python-downloads", "--no-project", version]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    return Path(done.stdout.strip()) if done.returncode == 0 else None
+
+
+def install(wheel: Path, folder: Path, extras: str = "", python: Path | None = None) -> tuple[Path, float]:
     """Install a wheel into an empty environment; returns the folder of its programs, and the seconds it took."""
     began = time.monotonic()
-    subprocess.run([uv(), "venv", "--quiet", "--python", sys.executable, folder], check=True)
+    subprocess.run([uv(), "venv", "--quiet", "--python", python or sys.executable, folder], check=True)
     named = f"leadline{extras} @ {wheel.resolve().as_uri()}"
     subprocess.run([uv(), "pip", "install", "--quiet", "--python", folder, named], check=True)
     return folder / ("Scripts" if os.name == "nt" else "bin"), time.monotonic() - began

@@ -70,6 +70,18 @@ def test_a_use_case_runs(programs: Path, tmp_path: Path, words: tuple[str, ...],
     assert shown in done.stdout
 
 
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_one_wheel_is_for_every_python(tmp_path: Path, version: str) -> None:
+    python = dist.interpreter(version)
+    if python is None:
+        pytest.skip(f"there is no Python {version} on this machine")
+    installed, _ = dist.install(Path(WHEEL), tmp_path / "environment", python=python)
+    done = run(installed, tmp_path, "diagnose", "examples/incidents/throttled-wal-disk")
+    assert "Yes, it is the disk" in done.stdout
+    shown = subprocess.run([installed / "python", "--version"], check=True, capture_output=True, text=True)
+    assert f"Python {version}." in shown.stdout
+
+
 @pytest.mark.skipif(shutil.which("fio") is None or sys.platform != "linux", reason="needs fio on Linux")
 def test_load_is_measured(programs: Path, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"

@@ -80,7 +80,7 @@ def test_a_single_rate_is_split_by_the_read_share() -> None:
 
 def test_names_that_are_neither_shipped_nor_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="hci-4k-read"):
-        find_workload("nothing")
+        find_workload("my-load")
     (tmp_path / "w.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not readable"):
         find_workload(str(tmp_path / "w.yaml"))
