@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tarfile
 from collections import defaultdict
@@ -254,6 +255,17 @@ def test_sessions_that_wait_for_locks_are_counted_from_begin_to_end(tmp_path: Pa
     counted = values(of(tmp_path, DDL), "db_logged_lock_waits_count")
     # 20 waits from 12.5 to 20.5, 10139 from 14.0 until it is canceled at 18.0, 22 from 14.5 to the end at 22.0.
     assert counted == [0.0, 0.0, 0.5, 1.0, 2.5, 3.0, 3.0, 3.0, 2.0, 2.0, 1.5, 1.0, 0.0]
+
+
+def test_the_longest_queue_is_kept_at_its_line(tmp_path: Path) -> None:
+    counted = values(of(tmp_path, DDL), "db_logged_lock_queue_count_max")
+    assert [value for value in counted if not math.isnan(value)] == [1.0, 3.0, 3.0]
+    assert [index for index, value in enumerate(counted) if not math.isnan(value)] == [3, 5, 6]
+
+
+def test_a_log_without_queues_has_none(tmp_path: Path) -> None:
+    text = lines((13.5, "LOG:  process 20 still waiting for ShareLock on transaction 7 after 1000.000 ms"))
+    assert of(tmp_path, text).of("db_logged_lock_queue_count_max") == []
 
 
 def test_the_process_that_holds_the_lock_is_named_with_what_it_holds(tmp_path: Path) -> None:

@@ -190,8 +190,9 @@ type WorkColumns = (
     Py<PyArray1<f64>>,
 );
 
-/// A wait for a lock: zone index and seconds of its begin, the same of its end, what is locked, and the holder or 0.
-type WaitColumns = (usize, f64, usize, f64, String, u64);
+/// A wait for a lock: zone index and seconds of its begin, the same of its end, what is locked, the holder or 0, the
+/// longest queue that was logged with it (0: none), and its seconds in the zone of the begin.
+type WaitColumns = (usize, f64, usize, f64, String, u64, f64, u32);
 
 /// A parameter that was changed: zone index and seconds, its name, its value where it may be kept, whether it was reset
 /// to its default.
@@ -303,7 +304,17 @@ impl PostgresqlLog {
             lock_waits: waits
                 .map(|wait| {
                     let ((zone, start), (end_zone, end)) = (wait.start, wait.end);
-                    (zone, start, end_zone, end, wait.target, wait.holder)
+                    let (queued, count) = wait.queue;
+                    (
+                        zone,
+                        start,
+                        end_zone,
+                        end,
+                        wait.target,
+                        wait.holder,
+                        queued,
+                        count,
+                    )
                 })
                 .collect(),
             settings: settings

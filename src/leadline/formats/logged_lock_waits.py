@@ -33,12 +33,26 @@ class LoggedWait:
         start_s: UTC seconds; so is ``end_s``.
         target: what is locked, as logged: "relation 16401 of database 5".
         holder: process that holds the lock; empty where it is not named.
+        queue_count: processes in the longest queue that was logged with it, itself among them; 0 where none was.
+        queue_s: when that was logged, in UTC seconds.
     """
 
     start_s: float
     end_s: float
     target: str
     holder: str = ""
+    queue_count: int = 0
+    queue_s: float = 0.0
+
+
+def queue_counts(waits: Iterable[LoggedWait], first_s: int, step_s: int, step_count: int) -> NDArray[np.float64]:
+    """The longest queue that was logged in each step [n], NaN where none was."""
+    counts = np.full(step_count, np.nan)
+    for wait in waits:
+        step = int((wait.queue_s - first_s) / step_s)
+        if wait.queue_count and 0 <= step < step_count:
+            counts[step] = np.fmax(counts[step], wait.queue_count)
+    return counts
 
 
 def blocked_counts(waits: Iterable[LoggedWait], first_s: int, step_s: int, step_count: int) -> NDArray[np.float64]:

@@ -61,7 +61,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import where
-from leadline.formats.logged_lock_waits import LoggedWait, blocked_counts, by_holder
+from leadline.formats.logged_lock_waits import LoggedWait, blocked_counts, by_holder, queue_counts
 from leadline.formats.logged_settings import LoggedSetting, changes_of, setting_facts
 from leadline.formats.logged_statements import LoggedWork, at_work
 from leadline.formats.stamps import YEARS
@@ -83,6 +83,7 @@ META = ImporterMeta(
         "waiting|acquired ... after": Field("db_lock_wait_ms", "ms"),
         "still waiting ... acquired": Field("db_logged_lock_waits_count", "count"),
         "Process holding the lock": Field("db_logged_sessions_behind_count", "count"),
+        "Wait queue": Field("db_logged_lock_queue_count_max", "count"),
         "duration": Field("db_logged_statement_ms", "ms"),
         "duration ... COMMIT": Field("db_logged_commit_ms", "ms"),
         "duration, statement": Field("db_logged_statement_sessions_count", "count"),
@@ -114,6 +115,7 @@ _METRICS = {
 }
 _WORK_COUNTS = ("db_logged_statement_sessions_count", "db_worker_sessions_count")
 _LOCK_COUNTS = ("db_logged_lock_waits_count", "db_logged_sessions_behind_count")
+_LOCK_QUEUE = "db_logged_lock_queue_count_max"
 _SNIFFED_LINES = 60
 _TIMELESS = re.compile(
     rb"^(?:\S.{0,100})?\bLOG: {1,2}(?:checkpoint |database |duration: |connection |process \d|starting |statement: )",
@@ -202,11 +204,13 @@ def _warn(log: PostgresqlLog, builder: CaptureBuilder) -> None:
 
 
 def _lock_waits(log: PostgresqlLog, clocks: list[_Clock]) -> list[LoggedWait]:
-    starts = _moments([(zone, start) for zone, start, _, _, _, _ in log.lock_waits], clocks)
-    ends = _moments([(zone, end) for _, _, zone, end, _, _ in log.lock_waits], clocks)
+    starts = _moments([(wait[0], wait[1]) for wait in log.lock_waits], clocks)
+    ends = _moments([(wait[2], wait[3]) for wait in log.lock_waits], clocks)
     return [
-        LoggedWait(start, max(start, end), target, str(holder) if holder else "")
-        for start, end, (_, _, _, _, target, holder) in zip(starts.tolist(), ends.tolist(), log.lock_waits, strict=True)
+        LoggedWait(start, max(start, end), target, str(holder) if holder else "", count, start + queued_s - start_s)
+        for start, end, (_, start_s, _, _, target, holder, queued_s, count) in zip(
+            starts.tolist(), ends.tolist(), log.lock_waits, strict=True
+        )
         if not np.isnan(start + end)
     ]
 
@@ -263,6 +267,9 @@ def _add_lock_waits(
         if request.wants(metric):
             counts = blocked_counts(some, first, step_s, len(times))
             builder.add_series(metric, entity, times, counts, interval_s=step_s)
+    queues = queue_counts(waits, first, step_s, len(times))
+    if request.wants(_LOCK_QUEUE) and np.isfinite(queues).any():
+        builder.add_series(_LOCK_QUEUE, _CLUSTER, times, queues, interval_s=step_s)
 
 
 def _add_settings(

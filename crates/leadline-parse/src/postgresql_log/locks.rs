@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::entries::Entry;
-use super::messages::{LockMessage, holder, lock_message};
+use super::messages::{LockMessage, holder, lock_message, queue_length};
 
 /// How many messages of other processes may stand between a wait and its detail.
 const OPEN_MAX: usize = 64;
@@ -24,6 +24,8 @@ pub struct LockWait {
     pub target: String,
     /// The process that holds the lock; 0 where it is not named.
     pub holder: u64,
+    /// The longest queue for the lock that was logged with it, and when; 0 where none was.
+    pub queue: (f64, u32),
 }
 
 /// The waits of a log.
@@ -56,6 +58,10 @@ impl LockWaits {
                     } else {
                         wait.holder
                     };
+                    let count = queue_length(&entry.text);
+                    if moment.0 == wait.start.0 && count > wait.queue.1 {
+                        wait.queue = (moment.1, count);
+                    }
                 }
             }
             b"ERROR" | b"FATAL" => {
@@ -75,6 +81,7 @@ impl LockWaits {
                 end: start,
                 target: String::from_utf8_lossy(message.target).into_owned(),
                 holder: 0,
+                queue: (start.1, 0),
             });
             self.waits.len() - 1
         });

@@ -215,6 +215,21 @@ pub(super) fn holder(detail: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
+/// How many processes wait in `Process holding the lock: 77. Wait queue: 20, 21.`; 0 where no queue is told.
+pub(super) fn queue_length(detail: &[u8]) -> u32 {
+    let Some(at) = memmem::find(detail, b"ait queue: ") else {
+        return 0;
+    };
+    let queue = detail[at + 11..].trim_ascii_end();
+    let queue = queue.strip_suffix(b".").unwrap_or(queue);
+    let is_process = |name: &[u8]| !name.is_empty() && name.iter().all(u8::is_ascii_digit);
+    let count = queue
+        .split(|&byte| byte == b',')
+        .filter(|name| is_process(name.trim_ascii()))
+        .count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 /// The table of an autovacuum or autoanalyze that ended, and the seconds it took.
 pub(super) fn autovacuum(text: &[u8]) -> Option<(String, f64)> {
     let rest = text.strip_prefix(b"automatic ")?;
@@ -251,7 +266,10 @@ pub(super) const fn is_word(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{apart_ms, checkpoint_ms, is_commit, lock_message, statement_ms, temporary_bytes};
+    use super::{
+        apart_ms, checkpoint_ms, is_commit, lock_message, queue_length, statement_ms,
+        temporary_bytes,
+    };
 
     #[test]
     fn a_statement_has_a_duration_and_a_text() {
@@ -281,6 +299,23 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_commit(text.as_bytes()), commits, "{text}");
+        }
+    }
+
+    #[test]
+    fn processes_of_a_queue_are_counted() {
+        for (detail, count) in [
+            ("Process holding the lock: 77. Wait queue: 20.", 1),
+            (
+                "Processes holding the lock: 77, 78. Wait queue: 20, 10139, 22.\n",
+                3,
+            ),
+            ("Process holding the lock: 77. Wait queue: .", 0),
+            ("Process holding the lock: 77.", 0),
+            ("Process holding the lock: 77. Wait queue: 20, x, 21", 2),
+            ("", 0),
+        ] {
+            assert_eq!(queue_length(detail.as_bytes()), count, "{detail}");
         }
     }
 

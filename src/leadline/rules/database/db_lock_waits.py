@@ -64,7 +64,7 @@ META = RuleMeta(
         "behind_one": Threshold(0.625, "ratio", "Judgement: a queue with a head"),
         "duration": Threshold(5.0, "s", "Judgement: what a user calls a standstill"),
     },
-    explains=("db-component-response-time",),
+    explains=("db-component-response-time", "db-lock-queue"),
     clears=False,
 )
 
