@@ -1,0 +1,88 @@
+"""SQL Server logged that requests to a disk took longer than 15 s.
+
+Finds:
+    Messages 833 of SQL Server ("encountered ... occurrence(s) of I/O requests taking longer than 15 seconds"): one is
+    high, three or more within half an hour are critical.
+
+Why:
+    The request was handed to Windows 15 s before. Whatever holds it is below the database: the guest's drivers and
+    filters, the hypervisor, the path, the device. Whoever waits for that page or log record stood still meanwhile.
+
+Do:
+    Look at the same minutes below the guest: latency and aborts on the host (esxtop, vmkernel.log), the array, a
+    snapshot that was taken or removed, a backup, an IOPS limit. In the guest look at filter drivers (fltmc) and virus
+    scanners. Record typeperf or perfmon with Avg. Disk sec/Read and sec/Write of each disk, to see for how long.
+
+When it is wrong:
+    A server whose clock jumped, or a VM that was stopped (suspended, moved, a snapshot with its memory), counts the
+    stop as the time of its requests. A server of old versions with power saving may measure wrongly, too.
+
+Sources:
+    Microsoft SQL Server documentation, MSSQLSERVER_833.
+    Judgement: the server tells every five minutes at most, so that three tell of a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Evidence, Finding, Window
+from leadline.core.model.units import several
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.episodes import joined_windows, sample_bounds
+from leadline.estate.templates import SCORE_MAX
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
+
+_METRIC = "guest_disk_requests_over_15_s_per_s"
+
+META = RuleMeta(
+    code="GST171",
+    layer=Layer.GUEST,
+    severity=Severity.CRITICAL,
+    causes=("disk-stalled", "disk-slow"),
+    needs=(_METRIC,),
+    thresholds={
+        "often": Threshold(3.0, "count", "Judgement: messages within half an hour that tell of more than one stall"),
+        "gap": Threshold(1800.0, "s", "Judgement: messages half an hour apart are one trouble"),
+    },
+    explains=GUEST_AND_DATABASE_WAIT_FOR_DISK,
+    clears=False,
+    examines="disks",
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per disk."""
+    for group in context.of(_METRIC, EntityKind.BLOCK_DEVICE):
+        starts, ends = sample_bounds(group)
+        for disk, rates in zip(group.entities, group.values, strict=True):
+            counts = np.nan_to_num(rates) * (ends - starts) / 1e9
+            places = np.flatnonzero(counts > 0).tolist()
+            if not places:
+                continue
+            total = round(float(counts.sum()))
+            each = [Window(int(starts[place]), int(ends[place])) for place in places]
+            windows = joined_windows(each, context.limit("gap"))
+            most = max(sum(w.start_ns <= one.start_ns and one.end_ns <= w.end_ns for one in each) for w in windows)
+            requests = several(total, "request")
+            line = Evidence(
+                f"SQL Server logged {requests} to {disk.label()} that took longer than 15 s, in "
+                f"{several(len(each), 'message')}",
+                metric=_METRIC,
+                entity=disk,
+                statistic="sum",
+                value=float(total),
+                unit="count",
+                source=context.source_name(group),
+            )
+            yield context.finding(
+                disk,
+                f"{requests} to {disk.label()} took longer than 15 s",
+                [line],
+                severity=Severity.CRITICAL if most >= context.limit("often") else Severity.HIGH,
+                windows=windows,
+                score=min(float(total), SCORE_MAX),
+            )
