@@ -113,6 +113,21 @@ def test_a_cut_last_job_is_dropped_and_said(tmp_path: Path) -> None:
     assert "cut" in warned(capture)
 
 
+def test_the_only_job_of_a_paste_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "paste.txt"
+    whole = text(tmp_path, job(issued="")).read_text()
+    path.write_text(whole)
+    capture = imported(fio_text, path)
+    assert [r.job for r in capture.results] == ["db"]
+    assert capture.results[0].operations[0].latency_ms["mean"] > 0
+    assert "cut" in warned(capture)
+    mean = next(line for line in whole.splitlines() if "avg=" in line)
+    torn = whole[: whole.index(mean) + mean.index("avg=") + 5]
+    path.write_text(torn)
+    with pytest.raises(InputError, match="no whole summary of a job"):
+        imported(fio_text, path)
+
+
 def test_a_job_that_breaks_off_before_the_next_is_an_error(tmp_path: Path) -> None:
     path = text(tmp_path, job("wal", pid=8, issued=""), job())
     with pytest.raises(InputError, match="job wal breaks off") as caught:

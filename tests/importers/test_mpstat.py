@@ -253,3 +253,15 @@ def test_samples(samples: Path, name: str) -> None:
     assert len(group.times_ns) == (5 if "2-5" in name else len(group.times_ns))
     if busy is not None:
         assert group.values[0][0] == pytest.approx(busy)
+
+
+def test_a_table_without_the_first_line_is_mpstat_s(tmp_path: Path) -> None:
+    path = tmp_path / "paste.txt"
+    path.write_text(
+        "11:02:01 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n"
+        "11:02:02 AM  all   12.00    0.00    4.00   61.00    0.00    0.00    0.00    0.00    0.00   23.00\n"
+    )
+    source = Source(str(path), path)
+    assert (mpstat.sniff(source), sar.sniff(source)) == (90, 0)
+    (group,) = mpstat.read(source, Request()).of("guest_cpu_iowait_pct")
+    assert group.values[0].tolist() == [61.0]

@@ -462,3 +462,21 @@ def test_without_a_request_none_was_timed(tmp_path: Path) -> None:
 @given(size=st.integers(0, 32_000))
 def test_cut_binary_files_never_break_out(fixtures: Path, tmp_path: Path, size: int) -> None:
     check(cast("Importer", sar), source_of(tmp_path, (fixtures / "sar" / "sa.bin").read_bytes()[:size], "sa20"))
+
+
+EXCERPT = """\
+10:21:01        DEV       tps  rd_sec/s  wr_sec/s  avgrq-sz  avgqu-sz     await     svctm     %util
+10:21:02        sda      1.00      0.00     16.00     16.00      0.00      0.40      0.40      0.04
+10:21:02        sdb    312.00   2496.00     40.00      8.13     31.02     99.10      3.20     99.92
+10:21:03        sdb    308.00   2464.00     24.00      8.08     30.11     97.70      3.24     99.88
+"""
+
+
+def test_a_table_without_the_first_line_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "paste.txt"
+    path.write_text(EXCERPT)
+    assert sar.sniff(Source(str(path), path)) == 85
+    capture = sar.read(Source(str(path), path), Request())
+    (group,) = capture.of("guest_disk_await_ms")
+    waits = {entity.name: row for entity, row in zip(group.entities, group.values.tolist(), strict=True)}
+    assert waits["sdb"] == pytest.approx([99.1, 97.7])

@@ -97,6 +97,11 @@ class _Job:
     counts: dict[str, float] = field(default_factory=dict)
     whole: bool = False
 
+    @property
+    def says_latency(self) -> bool:
+        """Whether it has a mean latency of a direction or of flushes: what people paste ends there."""
+        return any("mean" in values for way in self.ways.values() for values in way.values.values())
+
 
 def read(source: Source, request: Request) -> Capture:
     """A result for each job.
@@ -107,9 +112,13 @@ def read(source: Source, request: Request) -> Capture:
     builder = CaptureBuilder(source.name, "fio-text", META.tool)
     lines = source.lines()
     parsed = _Parser()
-    for number, line in enumerate(lines, 1):
-        parsed.take(line, number)
-    jobs = parsed.jobs
+    jobs = parsed.taken(lines)
+    if len(jobs) == 1 and not jobs[0].whole:
+        # A number may be torn where the text has no last line break.
+        jobs = _Parser().taken(lines if source.text().endswith("\n") else lines[:-1])
+    if len(jobs) == 1 and not jobs[0].whole and jobs[0].says_latency:
+        builder.warn("cut", f"the summary of job {jobs[0].head['name']} has no end: what stands there is kept")
+        jobs[0].whole = True
     if jobs and not jobs[-1].whole:
         builder.warn("cut", f"the summary of job {jobs[-1].head['name']} was cut and is left out")
         jobs.pop()
@@ -169,6 +178,12 @@ class _Parser:
         self._percentiles: dict[str, float] | None = None
         self._to_ms = 1.0
         self._in_disks = False
+
+    def taken(self, lines: list[str]) -> list[_Job]:
+        """The jobs of some lines."""
+        for number, line in enumerate(lines, 1):
+            self.take(line, number)
+        return self.jobs
 
     def take(self, line: str, number: int) -> None:
         head = _JOB.match(line)

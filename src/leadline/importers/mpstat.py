@@ -77,14 +77,14 @@ _HEADINGS = ("%iowait %irq", "CPU intr/s", " HI/s TIMER/s")
 
 
 def sniff(source: Source) -> int:
-    """Sure by a heading only mpstat prints below sysstat's banner, or by its keys in JSON."""
+    """Sure by a heading only mpstat prints with its clock, or by its keys in JSON."""
     text = source.head_text
     if text.lstrip()[:12].startswith('{"sysstat"'):
         return 95 if '"cpu-load"' in text and '"file-date"' not in text and '"avg-cpu"' not in text else 0
     lines = text.splitlines()[:40]
-    if not any(parse_banner(line) for line in lines):
+    if not any(clock_of(line) and _heading(line) for line in lines):
         return 0
-    return 95 if any(clock_of(line) and _heading(line) for line in lines) else 0
+    return 95 if any(parse_banner(line) for line in lines) else 90
 
 
 def _heading(line: str) -> bool:

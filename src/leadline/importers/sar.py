@@ -40,7 +40,15 @@ from leadline.core.system.leftovers import scratch_folder
 from leadline.core.system.processes import ToolLimits, run_limited
 from leadline.formats.sysstat.export import read_csv, read_database, read_json, read_xml
 from leadline.formats.sysstat.sar_columns import FIELDS, GROUPS, emit_tables, is_heading, layout_of
-from leadline.formats.sysstat.text import NS_PER_S, SysstatTables, clock_known, parse_banner, read_text, record_guest
+from leadline.formats.sysstat.text import (
+    NS_PER_S,
+    SysstatTables,
+    clock_known,
+    clock_of,
+    parse_banner,
+    read_text,
+    record_guest,
+)
 
 META = ImporterMeta(
     tool="sar",
@@ -66,7 +74,7 @@ _CREATED_BY = re.compile(r"sysstat version ([\d.]+)")
 
 
 def sniff(source: Source) -> int:
-    """Sure by the magic number or the heading of an export; text by a heading below sysstat's banner."""
+    """Sure by the magic number, or the heading of an export; text by a heading below a banner, or with its clock."""
     if _is_binary(source.head):
         return 95
     text = source.head_text
@@ -78,9 +86,12 @@ def sniff(source: Source) -> int:
     lines = text.splitlines()[:60]
     if _DATABASE.match(text):
         return 80
-    if not any(map(parse_banner, lines)) or any(_is_mpstat(line) for line in lines):
+    if any(_is_mpstat(line) for line in lines):
         return 0
-    return 90 if any(is_heading(line) for line in lines) else 0
+    if any(map(parse_banner, lines)):
+        return 90 if any(is_heading(line) for line in lines) else 0
+    # Without its first line it is an excerpt, known by the clock before a heading, which must not be of another tool's.
+    return 85 if any(clock_of(line) and is_heading(line) for line in lines[:12]) else 0
 
 
 def _is_binary(head: bytes) -> bool:
