@@ -43,6 +43,7 @@ from leadline.core.model.vocabulary import Layer
 from leadline.formats.clouds.azure import COUNTERS, HEADINGS, SURE_HEADINGS, counter_name
 from leadline.formats.clouds.counters import CloudOwner
 from leadline.formats.clouds.periods import HIGHEST, LOWEST, MEAN, SUM, CloudSeries
+from leadline.formats.clouds.tables import cells_of
 from leadline.formats.json_documents import json_documents, number_in, object_in
 from leadline.formats.samples import iso_ns
 from leadline.formats.stamps import StampReader, parse_stamp
