@@ -51,7 +51,7 @@ from leadline.formats.vcenter.numbers import cell_number
 
 META = ImporterMeta(
     tool="Azure Monitor",
-    marks=('"timeseries"', "timegenerated", "timestamp", "time"),
+    marks=('"timeseries"', "timegenerated", "timestamp", "time (utc)"),
     layers=(Layer.GUEST, Layer.VM, Layer.DATABASE),
     fields={name: counter.field for name, counter in COUNTERS.items()},
     record="az monitor metrics list --resource ID --interval PT1M --aggregation Average Total "
@@ -75,7 +75,7 @@ _RESOURCE = re.compile(
     re.IGNORECASE,
 )
 _INTERVAL = re.compile(r"PT?(?:(\d{1,4})D)?T?(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:(\d{1,6})S)?")
-_TIME_NAMES = frozenset({"timegenerated", "timegenerated [utc]", "timestamp", "time", "timestamp (utc)", "time (utc)"})
+_TIME_NAMES = frozenset({"timegenerated", "timegenerated [utc]", "timestamp", "timestamp (utc)", "time (utc)"})
 _WORD = re.compile(r"[^\s,;:()\[\]]+")
 
 

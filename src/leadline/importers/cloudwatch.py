@@ -83,7 +83,7 @@ _ROWS_OF_HEAD = frozenset(
         "yaxis",
     }
 )
-_TIME_NAMES = frozenset({"timestamp", "time"})
+_TIME_NAMES = frozenset({"timestamp"})
 _Point = tuple[str, int, float]
 
 
