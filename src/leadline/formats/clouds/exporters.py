@@ -74,7 +74,7 @@ _WAITS = {
     "guest_disk_await_ms_write": ("node_disk_write_time_seconds_total", "node_disk_writes_completed_total"),
 }
 KNOWN = frozenset({*LEVELS, *RATES, _CPU, _ACTIVITY, *(time for time, _ in _WAITS.values())})
-_LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'(?<!\w)([A-Za-z_]\w*+)\s*+=\s*+"((?:[^"\\]|\\.)*+)"')
 _NAME = re.compile(r"[A-Za-z_:][\w:]*")
 _RATE = re.compile(r"i?rate\(([^()]*)\[[0-9a-z]+\]\)")
 
