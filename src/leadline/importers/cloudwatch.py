@@ -152,8 +152,9 @@ def _add_result(result: dict[str, Any], series: CloudSeries, builder: CaptureBui
     if label.name not in NAMES:
         by_id = parse_label(str(result.get("Id") or ""))
         label = by_id if by_id.name in NAMES else label
-    if result.get("StatusCode") not in {None, "Complete"}:
-        builder.warn("more", f"the answer is not complete ({str(result.get('StatusCode'))[:20]})")
+    status = str(result.get("StatusCode") or "Complete")
+    if status != "Complete":
+        builder.warn("more", f"the answer is not complete ({status[:20]})")
     moments = [_time_ns(time) for time in times]
     numbers = [_number(value) for value in values]
     _put(label, [(t, v) for t, v in zip(moments, numbers, strict=True) if t is not None], series)
