@@ -16,6 +16,7 @@ from leadline.core.model.errors import InputError
 from leadline.formats.clouds.aws import parse_label
 from leadline.formats.clouds.counters import CloudOwner
 from leadline.importers import cloudwatch
+from tests.command_line import leadline
 from tests.importers.recordings import codes, group_of, seconds, source_of, values_of
 
 SEEDS = Path(__file__).parent / "seeds"
@@ -157,3 +158,39 @@ def test_an_unfinished_answer_is_said(tmp_path: Path) -> None:
 def test_other_services_are_refused_with_their_names(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"ApproximateNumberOfMessages.*--suggest-map"):
         read(tmp_path, datapoints("ApproximateNumberOfMessages", "Average", 1, 2))
+
+
+BOX = """-------------------------------------------------------
+|                 GetMetricStatistics                 |
++-------------+---------------------------------------+
+|  Label      |  ReadLatency                          |
++-------------+---------------------------------------+
+||                    Datapoints                     ||
+|+-----------+------------------------+--------------+|
+||  Average  |       Timestamp        |    Unit      ||
+|+-----------+------------------------+--------------+|
+||  0.012    |  2026-11-20T08:05:00Z  |  Seconds     ||
+||  0.002    |  2026-11-20T08:00:00Z  |  Seconds     ||
+|+-----------+------------------------+--------------+|
+"""
+
+
+def test_what_the_command_line_draws(tmp_path: Path) -> None:
+    capture = read(tmp_path, BOX, "box.txt")
+    group = group_of(capture, "guest_disk_await_ms_read", f"guest:guest/block-device:{RDS.rpartition(':')[2]}")
+    assert group.values[0].tolist() == [2, 12]
+    assert seconds(group) == [START_S + 300, START_S + 600]
+
+
+def test_a_table_of_times_and_counters(tmp_path: Path) -> None:
+    content = "Timestamp,db01 ReadLatency\n2026-11-20T08:00:00Z,0.02\n2026-11-20T08:01:00Z,0.03\n"
+    values = values_of(read(tmp_path, content), "guest_disk_await_ms_read", "guest:db01/block-device:rds-storage")
+    assert values.tolist() == [20, 30]
+
+
+@pytest.mark.parametrize("name", ["cloudwatch-data.json", "cloudwatch-statistics.json", "azure-metrics.json"])
+def test_a_limit_that_the_cloud_tells_is_the_answer(name: str) -> None:
+    done = leadline("diagnose", SEEDS / name)
+    words = " ".join(done.stdout.split())
+    assert words.startswith("Yes, it is the disk:")
+    assert "is capped by the cloud" in words[:120]

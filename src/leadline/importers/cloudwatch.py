@@ -3,7 +3,8 @@
 Reads:
     ``aws cloudwatch get-metric-statistics`` and ``get-metric-data`` in JSON, several answers in one file or in the
     files of one folder, and the CSV that the console downloads of a graph: counters of AWS/RDS (Aurora too), AWS/EBS
-    and AWS/EC2. Tables whose heading is ``Timestamp`` and the names of such counters are read, too.
+    and AWS/EC2. Tables whose heading is ``Timestamp`` and the names of such counters are read, too, and what
+    get-metric-statistics prints with ``--output table``.
 
 Sample:
     .. code-block:: text
@@ -53,7 +54,7 @@ from leadline.formats.vcenter.numbers import cell_number
 
 META = ImporterMeta(
     tool="AWS CloudWatch",
-    marks=('"datapoints"', '"metricdataresults"', "full label", "statuscode", "timestamp"),
+    marks=('"datapoints"', '"metricdataresults"', "full label", "statuscode", "timestamp", "getmetricstatistics"),
     layers=(Layer.GUEST, Layer.VM, Layer.DATABASE),
     fields={name: counter.field for name, counter in COUNTERS.items()}
     | {share.time: Field(share.metric, "ms") for share in SHARES},
@@ -66,6 +67,7 @@ _DATA = re.compile(r'"MetricDataResults"\s*:\s*\[')
 _STATISTICS = re.compile(r'"Datapoints"\s*:\s*\[')
 _LABEL = re.compile(r'"Label"\s*:\s*"')
 _HEAD = re.compile(r'^"?(?:Full label|StatusCode)"?,', re.MULTILINE)
+_BOX = re.compile(r"^\|\|? +(?:GetMetricStatistics|Datapoints) +\|", re.MULTILINE)
 _LABELS = re.compile(r'^"?Label"?,', re.MULTILINE)
 _ROWS_OF_HEAD = frozenset(
     {
@@ -94,6 +96,8 @@ def sniff(source: Source) -> int:
         return 92
     if _HEAD.search(text) and _LABELS.search(text):
         return 90
+    if _BOX.search(text) and any(name in text for name in NAMES):
+        return 85
     first = text.lstrip("\ufeff \r\n").partition("\n")[0]
     cells = cells_of(first)
     is_table = len(cells) > 1 and cells[0].casefold() in _TIME_NAMES
@@ -114,6 +118,7 @@ def read(source: Source, request: Request) -> Capture:
         builder.warn("cut", "the last answer was cut off and left out")
     for document in documents.documents:
         _add_answer(document.value, series, builder)
+    _add_boxes(documents.other_text.splitlines(), series, builder)
     known = _add_tables(documents.other_text, source, request, builder, series)
     if not series.has_known and not any(name in NAMES for name in series.names):
         names = ", ".join(map(repr, series.names[:5])) or "no counter with values"
@@ -180,6 +185,26 @@ def _add_datapoints(label: str, points: list[Any], series: CloudSeries, builder:
         series.put(parsed.owner, parsed.name, statistic, values)
 
 
+def _add_boxes(lines: list[str], series: CloudSeries, builder: CaptureBuilder) -> None:
+    """Add what the command line draws as boxes: the label, the names of columns, and a row for each period."""
+    label = ""
+    names: list[str] = []
+    points: list[Any] = []
+    for line in lines:
+        if not line.startswith("|"):
+            continue
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if cells[0] in {"GetMetricStatistics", "Label"}:
+            _add_datapoints(label, points, series, builder)
+            label, names, points = cells[1] if len(cells) == 2 else "", [], []
+        elif "Timestamp" in cells:
+            names = cells
+        elif names and len(cells) == len(names):
+            numbers = {name: cell_number(cell) for name, cell in zip(names, cells, strict=True) if name != "Timestamp"}
+            points.append({"Timestamp": cells[names.index("Timestamp")], **numbers})
+    _add_datapoints(label, points, series, builder)
+
+
 def _put(label: AwsLabel, points: list[tuple[int, float]], series: CloudSeries) -> None:
     period_s = float(label.period_s) if label.period_s else math.nan
     series.put(label.owner, label.name, label.statistic, points, period_s)
@@ -204,7 +229,7 @@ def _add_tables(text: str, source: Source, request: Request, builder: CaptureBui
     lost = 0
     for line in text.splitlines():
         cells = cells_of(line)
-        if len(cells) < 2:
+        if len(cells) < 2 or line.startswith(("|", "+", "-")):
             continue
         name = cells[0].casefold()
         if name in _TIME_NAMES or name in _ROWS_OF_HEAD:
