@@ -116,7 +116,7 @@ class _Trace:
         self.files[name] = max(wait_ms, self.files.get(name, 0.0))
 
     def _second(self, text: str, *, is_csv: bool) -> int:
-        """Seconds of the day, which go on behind midnight, for a time of day; else since the tracer or machine began."""
+        """Seconds of the day, which go on behind midnight; else since the tracer or the machine began."""
         if ":" not in text:
             return int(text) // 1_000_000 if is_csv else int(float(text))
         self.has_clock = True
