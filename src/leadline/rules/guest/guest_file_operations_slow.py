@@ -30,7 +30,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
@@ -56,58 +55,70 @@ META = RuleMeta(
     explains=DATABASE_WAITS_FOR_DISK,
     clears=False,  # what is quicker than the tracer's limit is not printed
 )
+_FILES_SHOWN = 3
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per guest."""
+    who, syncs_ms = _who(context), _slowest_syncs_ms(context)
     for group in context.of(_LONGEST, EntityKind.GUEST):
         starts, ends = sample_bounds(group)
-        for row, guest in enumerate(group.entities):
-            waits_ms = np.nan_to_num(group.values[row])
+        for guest, values in zip(group.entities, group.values, strict=True):
+            waits_ms = np.nan_to_num(values)
             places = np.flatnonzero(waits_ms >= context.limit("warn")).tolist()
             if len(places) < context.limit("often"):
                 continue
             peak_ms = float(waits_ms.max())
             windows = joined_windows([Window(int(starts[i]), int(ends[i])) for i in places], context.limit("gap"))
             severity = META.severity if peak_ms >= context.limit("crit") else META.severity.lowered()
-            who = _who(context)
             yield context.finding(
                 guest,
-                f"{who or f'A program of {guest.name}'} waited up to {show(peak_ms, 'ms')} for its files",
-                [_evidence(group, guest, len(places), peak_ms), *_details(context, guest)],
+                f"{who.get(guest) or f'A program of {guest.name}'} waited up to {show(peak_ms, 'ms')} for its files",
+                [
+                    Evidence(
+                        f"operations on files took up to {show(peak_ms, 'ms')}, long ones in {len(places)} seconds",
+                        metric=group.metric,
+                        entity=guest,
+                        statistic="max",
+                        value=peak_ms,
+                        unit="ms",
+                    ),
+                    *_details(context, guest, syncs_ms.get(guest)),
+                ],
                 severity=severity,
                 windows=windows,
                 score=min(peak_ms / context.limit("warn"), SCORE_MAX),
             )
 
 
-def _evidence(group: SeriesGroup, guest: Entity, count: int, peak_ms: float) -> Evidence:
-    return Evidence(
-        f"operations on files took up to {show(peak_ms, 'ms')}, long ones in {count} seconds",
-        metric=group.metric,
-        entity=guest,
-        statistic="max",
-        value=peak_ms,
-        unit="ms",
-    )
-
-
-def _details(context: RuleContext, guest: Entity) -> Iterator[Evidence]:
+def _details(context: RuleContext, guest: Entity, sync_ms: float | None) -> Iterator[Evidence]:
     """The slowest sync, and the files that were waited for longest."""
-    syncs = [float(np.nanmax(group.values)) for group in context.of(_SYNC, EntityKind.GUEST)]
-    if syncs:
-        yield Evidence(f"the slowest sync took {show(max(syncs), 'ms')}", metric=_SYNC, value=max(syncs), unit="ms")
+    if sync_ms is not None:
+        yield Evidence(f"the slowest sync took {show(sync_ms, 'ms')}", metric=_SYNC, value=sync_ms, unit="ms")
     files = context.inventory.get(guest, "slow_files_ms")
     if isinstance(files, dict) and files:
-        slowest = sorted(files.items(), key=lambda item: -float(item[1]))[:3]
+        slowest = sorted(files.items(), key=lambda item: -float(item[1]))[:_FILES_SHOWN]
         names = ", ".join(f"{name} ({show(float(wait), 'ms')})" for name, wait in slowest)
         yield Evidence(f"slowest files: {names}", entity=guest)
 
 
-def _who(context: RuleContext) -> str:
-    """The program with the longest waits together; "" where none is known."""
-    sums: dict[str, float] = {}
+def _slowest_syncs_ms(context: RuleContext) -> dict[Entity, float]:
+    """The slowest sync of each guest that has one."""
+    slowest: dict[Entity, float] = {}
+    for group in context.of(_SYNC, EntityKind.GUEST):
+        for guest, values in zip(group.entities, np.nan_to_num(group.values), strict=True):
+            slowest[guest] = max(float(values.max()), slowest.get(guest, 0.0))
+    return {guest: wait_ms for guest, wait_ms in slowest.items() if wait_ms > 0}
+
+
+def _who(context: RuleContext) -> dict[Entity, str]:
+    """The program of each guest with the longest waits together."""
+    sums: dict[Entity, float] = {}
     for group in context.of(_LONGEST, EntityKind.PROCESS):
-        for row, program in enumerate(group.entities):
-            sums[program.name] = sums.get(program.name, 0.0) + float(np.nansum(group.values[row]))
-    return max(sums, key=lambda name: sums[name], default="")
+        for program, values in zip(group.entities, group.values, strict=True):
+            sums[program] = sums.get(program, 0.0) + float(np.nansum(values))
+    longest: dict[Entity, tuple[float, str]] = {}
+    for program, total_ms in sums.items():
+        if program.parent is not None:
+            longest[program.parent] = max((total_ms, program.name), longest.get(program.parent, (0.0, "")))
+    return {guest: name for guest, (_, name) in longest.items()}
