@@ -47,3 +47,9 @@ def test_other_lines_are_counted(tmp_path: Path) -> None:
 def test_a_heading_alone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no row of numbers"):
         read_text(tmp_path, SEED.partition("\n")[0] + "\n")
+
+
+def test_a_size_in_percent_is_no_row(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, SEED + "00:00:02     5000     5000       20   50.00%           14%      90381\n")
+    assert len(values_of(capture, "guest_memory_cached_mib", GUEST)) == 3
+    assert "left-out" in codes(capture)

@@ -122,3 +122,8 @@ def test_an_archive_that_pcp_made_itself(tmp_path: Path) -> None:
     capture = pcp.read(Source("arch.meta", archive), Request())
     assert capture.sources[0].host == "db01"
     assert values_of(capture, "disk_writes_per_s", "guest:db01/block-device:vda").max() > 0
+
+
+def test_an_archive_cut_in_its_label_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cut within its label"):
+        pcp.read(source_of(tmp_path, label(-1)[:7], "arch.meta"), Request())

@@ -52,6 +52,7 @@ _HEADING = re.compile(
     r"(?:TIME\s+)?(?:TOTAL\s+)?(?:HITS\s+MISSES|MISSES\s+HITS)\s+DIRTIES\s+HITRATIO\s+BUFFERS_MB\s+CACHED_MB"
 )
 _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d):([0-5]\d)")
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?", re.ASCII)
 _DAY_NS = 86_400 * 10**9
 
 
@@ -77,7 +78,7 @@ def read(source: Source, request: Request) -> Capture:
         words = line.split()
         if _HEADING.fullmatch(line.strip()):
             columns = words
-        elif columns and len(words) == len(columns) and all(map(_is_number, words[columns[0] == "TIME" :])):
+        elif columns and len(words) == len(columns) and _is_row(dict(zip(columns, words, strict=True))):
             rows.append(dict(zip(columns, words, strict=True)))
         elif words and words != ["^C"]:
             builder.warn("left-out", "lines that are no row of numbers were left out")
@@ -100,8 +101,13 @@ def read(source: Source, request: Request) -> Capture:
     return builder.build(clock_known=False)
 
 
-def _is_number(word: str) -> bool:
-    return re.fullmatch(r"\d{1,15}(?:\.\d{1,6})?%?", word, re.ASCII) is not None
+def _is_row(cells: dict[str, str]) -> bool:
+    """Whether every cell but the time is a number, and only the ratio may be one with a percent sign."""
+    return all(
+        _NUMBER.fullmatch(word.removesuffix("%") if name == "HITRATIO" else word)
+        for name, word in cells.items()
+        if name != "TIME"
+    )
 
 
 def _times(printed: list[str], source: Source, request: Request, builder: CaptureBuilder) -> NDArray[np.int64]:

@@ -153,7 +153,14 @@ def read(source: Source, request: Request) -> Capture:
     builder = CaptureBuilder(source.name, "pcp", META.tool)
     if source.head[4:7] != _MAGIC:
         return _read_csv(source, request, builder)
-    at = _LABELS.get(source.head[7], 20)
+    at = _LABELS.get(source.head[7] if len(source.head) > 7 else 0, 20)
+    if len(source.head) < at + 4:
+        raise InputError(
+            source.name,
+            found="an archive of PCP that is cut within its label",
+            expected="NAME.meta, NAME.index and NAME.0 as pmlogger wrote them",
+            advice=f"Copy the archive again, or where it was recorded: {RECORD}",
+        )
     if source.head[at : at + 4] != _METADATA:
         builder.warn("volume", "a part of an archive, which is read with its NAME.meta: name that or the folder")
         return builder.build()
