@@ -267,3 +267,14 @@ def test_times_since_boot_end_at_the_files_change(tmp_path: Path) -> None:
     assert len(seconds(group)) == 10
     assert codes(capture) == ["since-boot"]
     assert not capture.sources[0].clock_known
+
+
+def test_the_host_of_a_support_bundle(tmp_path: Path) -> None:
+    folder = tmp_path / "esx-esx07-2026-11-24--09.10-2101" / "var" / "log"
+    folder.mkdir(parents=True)
+    line = "2026-11-24T09:05:01.002Z cpu4:2097365)WARNING: ScsiDeviceIO: 1223: Device naa.60a1 performance has "
+    line += "deteriorated. I/O latency increased from average value of 3011 microseconds to 558476 microseconds.\n"
+    source = source_of(folder, line, "vmkernel.log")
+    capture = vmkernel_log.read(Source(str(source.path), source.path), Request())
+    assert capture.sources[0].host == "esx07"
+    assert len(values_of(capture, "disk_logged_latency_ms", "host:esx07/device:naa.60a1")) == 1

@@ -43,6 +43,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.esxcli import UNNAMED_HOST, host_of_bundle
 from leadline.formats.esxi_events import CONFLICTS, CONGESTION, FAILURES, GIVEN_UP, HEARTBEATS, logged_events
 from leadline.formats.esxi_lines import STAMP_CHARACTERS, EsxiClock, since_boot
 
@@ -135,7 +136,7 @@ def read(source: Source, request: Request) -> Capture:
     """
     builder = CaptureBuilder(source.name, "vmkernel-log", META.tool)
     clock = EsxiClock(source, request, builder)
-    log = _Log()
+    log = _Log(host_of_bundle(source.name))
     undated: list[tuple[int, str]] = []
     undated_count = 0
     for line in source.lines():
@@ -176,6 +177,7 @@ def read(source: Source, request: Request) -> Capture:
 class _Log:
     """What the lines of a log tell, by entity."""
 
+    bundle_host: str = ""
     times: list[int] = field(default_factory=list)
     harmless: int = 0
     latencies: dict[Entity, dict[int, tuple[float, float]]] = field(default_factory=dict)
@@ -196,8 +198,8 @@ class _Log:
         """One line: its time and what follows it."""
         self.times.append(time_ns)
         match = _HOST.match(rest[:300])
-        name = match[1] if match else ""
-        host = self.hosts.setdefault(name, Entity(EntityKind.HOST, name or "esxi"))
+        name = match[1] if match else self.bundle_host
+        host = self.hosts.setdefault(name, Entity(EntityKind.HOST, name or UNNAMED_HOST))
         self.counts.setdefault(("host_storage_messages_per_s", host), [])
         kernel = _VMKERNEL.search(rest[: 2 * STAMP_CHARACTERS])
         text = rest[kernel.end() :] if kernel else rest

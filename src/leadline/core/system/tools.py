@@ -46,6 +46,7 @@ class ToolState:
 
 TOOLS: tuple[Tool, ...] = (
     Tool("sadf", ("-V",), "sysstat", "reading binary sar files (sa*)"),
+    Tool("pminfo", ("--version",), "pcp", "reading archives of PCP (NAME.meta)"),
     Tool("iostat", ("-V",), "sysstat", "recording the example incidents"),
     Tool("vmstat", ("-V",), "procps", "recording the example incidents"),
     Tool("fio", ("--version",), "fio", "loading disks (leadline bench, leadline probe)"),
