@@ -276,7 +276,7 @@ def _finding(
             source=source,
         ),
         Evidence(
-            f"latency {latency} at that rate, {otherwise}; on average {plateau.queue:.2g} requests under way",
+            f"latency {latency} at that rate, {otherwise}; on average {_few(plateau.queue)} requests under way",
             metric=disk.group.metric,
             entity=disk.entity,
             statistic="median",
@@ -299,6 +299,11 @@ def _finding(
         guessed=() if proven else (guess,),
     )
     return finding if proven else replace(finding, remedy=f"{context.advice(_ALIKE)} {finding.remedy}")
+
+
+def _few(queue: float) -> str:
+    """A number of requests: 0.99, 4.2, 170."""
+    return f"{queue:,.0f}" if queue >= 10 else f"{queue:.2g}"
 
 
 def _cap(noun: str, rate: str, plateau: Plateau, bare: float | None) -> str:
