@@ -160,7 +160,7 @@ def _contents() -> Iterator[tuple[Path, str]]:
     for key in ("stdlib", "platstdlib"):
         folder = Path(sysconfig.get_path(key, vars={"base": sys.base_prefix, "installed_base": sys.base_prefix}))
         yield folder, str(folder).lstrip("/")
-    for distribution in _distributions("leadline", {}).values():
+    for distribution in _distributions("leadline[postgresql]", {}).values():  # guests sample the server they run
         for file in distribution.files or ():
             path = Path(str(file.locate()))
             if ".." not in file.parts and file.suffix != ".pth" and path.is_file():
