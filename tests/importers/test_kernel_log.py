@@ -213,3 +213,15 @@ def test_other_logs_are_not_taken(name: str) -> None:
     recognised = recognise(source, load_units("importer"))
     assert recognised is not None
     assert recognised[0] != "kernel-log"
+
+
+@pytest.mark.parametrize("dress", ["> ", "    "])
+def test_times_are_kept_where_each_line_is_quoted(tmp_path: Path, dress: str) -> None:
+    text = (ROOT / "tests" / "importers" / "seeds" / "dmesg.txt").read_text()
+    plain, quoted = tmp_path / "plain.txt", tmp_path / "quoted.txt"
+    plain.write_text(text)
+    quoted.write_text("".join(f"{dress}{line}\n" for line in text.splitlines()))
+    counts = [
+        {group.metric: group.values.size for group in import_paths([one]).capture.groups} for one in (plain, quoted)
+    ]
+    assert counts[0] == counts[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +107,7 @@ def sample_bounds(group: SeriesGroup) -> tuple[NDArray[np.int64], NDArray[np.int
     return starts, ends
 
 
-def joined_windows(windows: list[Window], gap_s: float = 0.0) -> tuple[Window, ...]:
+def joined_windows(windows: Iterable[Window], gap_s: float = 0.0) -> tuple[Window, ...]:
     """Windows in order of time, those that overlap or lie within ``gap_s`` of each other joined."""
     joined: list[Window] = []
     for window in sorted(windows, key=lambda w: (w.start_ns, w.end_ns)):

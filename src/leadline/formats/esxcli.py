@@ -90,7 +90,7 @@ def _entry(lines: list[str], place: int, taken: list[EsxcliRecord]) -> int:
 
 
 def _rows(lines: list[str], place: int) -> Iterator[EsxcliRecord]:
-    """The rows of a table whose heading stands at a place."""
+    """The rows of the table whose heading is the line at an index."""
     starts = [match.start() for match in _COLUMN.finditer(lines[place + 1])]
     ends = [*starts[1:], None]
     heading = [lines[place][start:end].strip() for start, end in zip(starts, ends, strict=True)]

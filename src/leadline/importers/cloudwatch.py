@@ -260,7 +260,7 @@ def _add_tables(text: str, source: Source, request: Request, builder: CaptureBui
 
 
 def _labels(heads: dict[str, list[str]]) -> list[AwsLabel]:
-    """What each column is: by its full label, else by its label, with the statistic and period of rows of their own."""
+    """What each column holds: by its full label, else by its label and the rows that name its statistic and period."""
     count = max((len(cells) for cells in heads.values()), default=0)
     labels = []
     for index in range(count):

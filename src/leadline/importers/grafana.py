@@ -16,7 +16,7 @@ Sample:
           {"metric":{"__name__":"node_load1","instance":"db01:9100"},"values":[[1795163400,"3.42"]]}]}}
 
 Lost:
-    What a legend calls by a name of its own ("Read latency") cannot be known: it is kept as ``raw.grafana.HEADING``
+    Series with a free name in the legend ("Read latency") are not mapped: they are kept as ``raw.grafana.HEADING``
     where others are known; a file without any known name is for a map (``leadline import --suggest-map``). A function
     that a query applied and that the labels do not show. The page size of swapped pages.
 

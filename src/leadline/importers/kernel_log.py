@@ -127,7 +127,8 @@ def sniff(source: Source) -> int:
         return 92
     if "kernel" in senders and len(senders) * 4 >= len(lines) * 3:
         return 60
-    if senders or not any(parse(line) is not None for line in lines):
+    is_dressed = all(line[0] in " \t>" for line in lines)  # its times are seen once quote marks are taken off
+    if senders or is_dressed or not any(parse(line) is not None for line in lines):
         return 0
     pasted = sum(1 for line in lines if _PASTED.search(line[:300]) or parse(line) is not None)
     return 70 if pasted * 2 >= len(lines) else 0

@@ -91,7 +91,7 @@ class _SqlioRun:
 
 
 def sniff(source: Source) -> int:
-    """Sure by its two rates, one below the other, and one of its own lines."""
+    """Sure by IOs/sec above MBs/sec, and another line that only SQLIO prints."""
     text = source.head_text
     is_own = _VERSION.search(text) or "CUMULATIVE DATA:" in text or _THREADS.search(text)
     return 93 if "IOs/sec:" in text and "MBs/sec:" in text and is_own else 0

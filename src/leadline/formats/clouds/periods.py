@@ -136,7 +136,7 @@ class CloudSeries:
             names = ", ".join(sorted({name for _, name, _ in mixed})[:4])
             message = (
                 f"{names} left out: two values of one moment, and the export does not say whose; "
-                "put the files of each machine or disk into a folder of its own"
+                "put the files of each machine or disk into a separate folder"
             )
             builder.warn("two-owners", message, len(mixed))
 

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.contracts.rule import RuleContext, Threshold
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
-from leadline.core.model.vocabulary import EntityKind
+from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
 from leadline.estate.disks import means_over
 from leadline.estate.episodes import sample_bounds
 from leadline.estate.latencies import block_awaits
 from leadline.estate.templates import Over, over_any
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +30,23 @@ WAITS = (
     *("guest_disk_await_ms", "guest_disk_await_ms_read", "guest_disk_await_ms_write"),
     *("disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
 )
-LATENCY_MIN = Threshold(5.0, "ms", "Judgement: volumes of clouds answer in 1 to 2 ms; below 5 ms few are held back")
+LATENCY_MIN = Threshold(5.0, "ms", "Judgement: cloud volumes answer in 1 to 2 ms; requests that wait take longer")
+
+
+def cloud_meta(code: str, metrics: tuple[str, str], warn: Threshold, crit: Threshold) -> RuleMeta:
+    """META of a rule about a cloud's limits of IOPS and of throughput, by two metrics in percent."""
+    return RuleMeta(
+        code=code,
+        layer=Layer.VM,
+        severity=Severity.HIGH,
+        causes=("disk-capped",),
+        accuses=Blames.LIMIT,
+        needs=("|".join(metrics),),
+        uses=WAITS,
+        thresholds={"warn": warn, "crit": crit, "latency_min": LATENCY_MIN, "duration": TWO_SAMPLES},
+        explains=("vm-iops-limit-hit", *GUEST_AND_DATABASE_WAIT_FOR_DISK, "guest-disk-slow-for-database"),
+        clears=False,
+    )
 
 
 @dataclass(frozen=True, slots=True)

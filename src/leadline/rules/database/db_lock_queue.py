@@ -10,8 +10,8 @@ Why:
 
 Do:
     The STATEMENT lines beside it name what they all do. Keep the transaction that does it short: no call to another
-    service, no waiting client inside it. Rows that everyone updates (counters, last seen, tokens): update them seldom,
-    in a transaction of their own, or as inserts that are summed later. SELECT ... FOR UPDATE SKIP LOCKED for queues.
+    service, no waiting client inside it. Update rows that everyone updates (counters, last seen, tokens) seldom, in a
+    separate short transaction, or insert rows and sum them later. Queues: SELECT ... FOR UPDATE SKIP LOCKED.
 
 When it is wrong:
     One queue of a second may be a deployment (ALTER TABLE) that is over.

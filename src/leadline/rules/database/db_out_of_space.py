@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.model.finding import Evidence, Finding, Window
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import several
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import joined_windows, sample_bounds
+from leadline.estate.episodes import joined_windows
+from leadline.rules._families.logged_events import occurrences
 
 _GAP_S = 30.0  # Judgement: an application that tries again every half minute is still stopped
 
@@ -47,25 +47,19 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """A finding per database server whose log has such a message."""
-    for group in context.of("db_out_of_space_errors_per_s", EntityKind.DATABASE):
-        starts, ends = sample_bounds(group)
-        seconds = (ends - starts) / 1e9
-        for entity, rates in zip(group.entities, group.values, strict=True):
-            full = np.flatnonzero(rates > 0)
-            count = float(np.nansum(rates * seconds))
-            if round(count) < context.limit("least"):
-                continue
-            name = entity.label()
-            evidence = Evidence(
-                f"its log says {count:.0f} time{'s' if round(count) != 1 else ''} that no space is left on a device",
-                metric=group.metric,
-                entity=entity,
-                statistic="sum",
-                value=count,
-                threshold=context.limit("least"),
-                unit="count",
-                source=context.source_name(group),
-            )
-            windows = [Window(int(starts[place]), int(ends[place])) for place in full]
-            summary = f"{name} cannot store rows: its disk is full"
-            yield context.finding(entity, summary, [evidence], windows=joined_windows(windows, _GAP_S))
+    for events in occurrences(context, "db_out_of_space_errors_per_s", EntityKind.DATABASE):
+        if events.total < context.limit("least"):
+            continue
+        name = events.entity.label()
+        evidence = Evidence(
+            f"its log says {several(events.total, 'time')} that no space is left on a device",
+            metric=events.group.metric,
+            entity=events.entity,
+            statistic="sum",
+            value=float(events.total),
+            threshold=context.limit("least"),
+            unit="count",
+            source=context.source_name(events.group),
+        )
+        windows = joined_windows(events.windows, _GAP_S)
+        yield context.finding(events.entity, f"{name} cannot store rows: its disk is full", [evidence], windows=windows)

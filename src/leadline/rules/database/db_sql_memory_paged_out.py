@@ -23,13 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from leadline.core.contracts.rule import RuleContext, RuleMeta
-from leadline.core.model.finding import Evidence, Finding, Window
+from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import several
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import joined_windows, sample_bounds
+from leadline.estate.episodes import joined_windows
+from leadline.rules._families.logged_events import occurrences
 
 _METRIC = "db_memory_paged_out_per_s"
 _GAP_S = 600.0  # Judgement: messages ten minutes apart are one trouble
@@ -47,23 +46,16 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per server."""
-    for group in context.of(_METRIC, EntityKind.DATABASE):
-        starts, ends = sample_bounds(group)
-        for server, rates in zip(group.entities, group.values, strict=True):
-            counts = np.nan_to_num(rates) * (ends - starts) / 1e9
-            places = np.flatnonzero(counts > 0).tolist()
-            if not places:
-                continue
-            times = round(float(counts.sum()))
-            line = Evidence(
-                f"{server.label()} logged it in {several(times, 'message')}",
-                metric=_METRIC,
-                entity=server,
-                statistic="sum",
-                value=float(times),
-                unit="count",
-                source=context.source_name(group),
-            )
-            windows = joined_windows([Window(int(starts[place]), int(ends[place])) for place in places], _GAP_S)
-            summary = f"Much of the memory of {server.label()} was paged out by the operating system"
-            yield context.finding(server, summary, [line], windows=windows)
+    for events in occurrences(context, _METRIC, EntityKind.DATABASE):
+        server = events.entity
+        line = Evidence(
+            f"{server.label()} logged it in {several(events.total, 'message')}",
+            metric=_METRIC,
+            entity=server,
+            statistic="sum",
+            value=float(events.total),
+            unit="count",
+            source=context.source_name(events.group),
+        )
+        summary = f"Much of the memory of {server.label()} was paged out by the operating system"
+        yield context.finding(server, summary, [line], windows=joined_windows(events.windows, _GAP_S))

@@ -26,14 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.model.finding import Evidence, Finding, Window
+from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import several
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import joined_windows, sample_bounds
+from leadline.estate.episodes import joined_windows
 from leadline.estate.templates import SCORE_MAX
+from leadline.rules._families.logged_events import occurrences
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 _METRIC = "guest_disk_requests_over_15_s_per_s"
@@ -56,33 +55,25 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per disk."""
-    for group in context.of(_METRIC, EntityKind.BLOCK_DEVICE):
-        starts, ends = sample_bounds(group)
-        for disk, rates in zip(group.entities, group.values, strict=True):
-            counts = np.nan_to_num(rates) * (ends - starts) / 1e9
-            places = np.flatnonzero(counts > 0).tolist()
-            if not places:
-                continue
-            total = round(float(counts.sum()))
-            each = [Window(int(starts[place]), int(ends[place])) for place in places]
-            windows = joined_windows(each, context.limit("gap"))
-            most = max(sum(w.start_ns <= one.start_ns and one.end_ns <= w.end_ns for one in each) for w in windows)
-            requests = several(total, "request")
-            line = Evidence(
-                f"SQL Server logged {requests} to {disk.label()} that took longer than 15 s, in "
-                f"{several(len(each), 'message')}",
-                metric=_METRIC,
-                entity=disk,
-                statistic="sum",
-                value=float(total),
-                unit="count",
-                source=context.source_name(group),
-            )
-            yield context.finding(
-                disk,
-                f"{requests} to {disk.label()} took longer than 15 s",
-                [line],
-                severity=Severity.CRITICAL if most >= context.limit("often") else Severity.HIGH,
-                windows=windows,
-                score=min(float(total), SCORE_MAX),
-            )
+    for events in occurrences(context, _METRIC, EntityKind.BLOCK_DEVICE):
+        windows = joined_windows(events.windows, context.limit("gap"))
+        most = max(sum(w.start_ns <= one.start_ns < w.end_ns for one in events.windows) for w in windows)
+        requests, name = several(events.total, "request"), events.entity.label()
+        line = Evidence(
+            f"SQL Server logged {requests} to {name} that took longer than 15 s, in "
+            f"{several(len(events.windows), 'message')}",
+            metric=_METRIC,
+            entity=events.entity,
+            statistic="sum",
+            value=float(events.total),
+            unit="count",
+            source=context.source_name(events.group),
+        )
+        yield context.finding(
+            events.entity,
+            f"{requests} to {name} took longer than 15 s",
+            [line],
+            severity=Severity.CRITICAL if most >= context.limit("often") else Severity.HIGH,
+            windows=windows,
+            score=min(float(events.total), SCORE_MAX),
+        )

@@ -12,7 +12,7 @@ Why:
 Do:
     The sync of a file, the disk, its queue: look at the disk (`iostat -x 1`, flush latency). Room for dirty pages:
     lower `vm.dirty_background_bytes`, so that writing back begins earlier. The journal of the file system: put the log
-    on a file system of its own. A lock: find its holder in the database. Memory: give it more. A CPU: see who uses
+    on a separate file system. A lock: find its holder in the database. Memory: give it more. A CPU: see who uses
     them.
 
 When it is wrong:

@@ -38,31 +38,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.contracts.rule import RuleContext, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import Blames, Layer, Severity
-from leadline.rules._families.cloud_limits import LATENCY_MIN, WAITS, capped, of_machines_and_disks
-from leadline.rules._families.limits import TWO_SAMPLES
-from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
+from leadline.rules._families.cloud_limits import capped, cloud_meta, of_machines_and_disks
 
 _SAYS = "{where} is capped by the cloud: {noun} {value}"
 
-META = RuleMeta(
-    code="VMC193",
-    layer=Layer.VM,
-    severity=Severity.HIGH,
-    causes=("disk-capped",),
-    accuses=Blames.LIMIT,
-    needs=("limit_iops_credits_pct|limit_bandwidth_credits_pct",),
-    uses=WAITS,
-    thresholds={
-        "warn": Threshold(5.0, "pct", "Judgement: the balance is a mean of minutes, and lags"),
-        "crit": Threshold(1.0, "pct", "AWS re:Post Knowledge Center: at zero the volume is throttled at its baseline"),
-        "latency_min": LATENCY_MIN,
-        "duration": TWO_SAMPLES,
-    },
-    explains=("vm-iops-limit-hit", *GUEST_AND_DATABASE_WAIT_FOR_DISK, "guest-disk-slow-for-database"),
-    clears=False,
+_METRICS = ("limit_iops_credits_pct", "limit_bandwidth_credits_pct")
+
+META = cloud_meta(
+    "VMC193",
+    _METRICS,
+    Threshold(5.0, "pct", "Judgement: the balance is a mean of minutes, and lags"),
+    Threshold(1.0, "pct", "AWS re:Post Knowledge Center: at zero the volume is throttled at its baseline"),
 )
 
 
@@ -71,7 +59,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     yield from capped(
         context,
         (
-            of_machines_and_disks("limit_iops_credits_pct", "credits for IOPS left", _SAYS, below=True),
-            of_machines_and_disks("limit_bandwidth_credits_pct", "credits for throughput left", _SAYS, below=True),
+            of_machines_and_disks(_METRICS[0], "credits for IOPS left", _SAYS, below=True),
+            of_machines_and_disks(_METRICS[1], "credits for throughput left", _SAYS, below=True),
         ),
     )

@@ -33,31 +33,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.contracts.rule import RuleContext, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import Blames, Layer, Severity
-from leadline.rules._families.cloud_limits import LATENCY_MIN, WAITS, capped, of_machines_and_disks
-from leadline.rules._families.limits import TWO_SAMPLES
-from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
+from leadline.rules._families.cloud_limits import capped, cloud_meta, of_machines_and_disks
 
 _SAYS = "{{where}} is capped by the cloud: more {} than allowed is asked for in {{value}} of the time"
 
-META = RuleMeta(
-    code="VMC195",
-    layer=Layer.VM,
-    severity=Severity.HIGH,
-    causes=("disk-capped",),
-    accuses=Blames.LIMIT,
-    needs=("limit_iops_exceeded_pct|limit_bandwidth_exceeded_pct",),
-    uses=WAITS,
-    thresholds={
-        "warn": Threshold(10.0, "pct", "Judgement: a tenth of the minutes is felt"),
-        "crit": Threshold(50.0, "pct", "Judgement: half of the minutes"),
-        "latency_min": LATENCY_MIN,
-        "duration": TWO_SAMPLES,
-    },
-    explains=("vm-iops-limit-hit", *GUEST_AND_DATABASE_WAIT_FOR_DISK, "guest-disk-slow-for-database"),
-    clears=False,
+_METRICS = ("limit_iops_exceeded_pct", "limit_bandwidth_exceeded_pct")
+
+META = cloud_meta(
+    "VMC195",
+    _METRICS,
+    Threshold(10.0, "pct", "Judgement: a tenth of the minutes is felt"),
+    Threshold(50.0, "pct", "Judgement: half of the minutes"),
 )
 
 
@@ -66,11 +54,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
     yield from capped(
         context,
         (
+            of_machines_and_disks(_METRICS[0], "time with more demand than the allowed IOPS", _SAYS.format("IOPS")),
             of_machines_and_disks(
-                "limit_iops_exceeded_pct", "time with more demand than the allowed IOPS", _SAYS.format("IOPS")
-            ),
-            of_machines_and_disks(
-                "limit_bandwidth_exceeded_pct",
+                _METRICS[1],
                 "time with more demand than the allowed throughput",
                 _SAYS.format("throughput"),
             ),

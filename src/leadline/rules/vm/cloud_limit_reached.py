@@ -37,31 +37,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.contracts.rule import RuleContext, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import Blames, Layer, Severity
-from leadline.rules._families.cloud_limits import LATENCY_MIN, WAITS, capped, of_machines_and_disks
-from leadline.rules._families.limits import TWO_SAMPLES
-from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
+from leadline.rules._families.cloud_limits import capped, cloud_meta, of_machines_and_disks
 
 _SAYS = "{where} is capped by the cloud: it uses {value} of its allowed "
 
-META = RuleMeta(
-    code="VMC194",
-    layer=Layer.VM,
-    severity=Severity.HIGH,
-    causes=("disk-capped",),
-    accuses=Blames.LIMIT,
-    needs=("limit_iops_used_pct|limit_bandwidth_used_pct",),
-    uses=WAITS,
-    thresholds={
-        "warn": Threshold(95.0, "pct", "Judgement: the mean of a minute at the limit is seldom 100 %"),
-        "crit": Threshold(99.0, "pct", "Microsoft Learn, Disk performance metrics: capped at 100 %"),
-        "latency_min": LATENCY_MIN,
-        "duration": TWO_SAMPLES,
-    },
-    explains=("vm-iops-limit-hit", *GUEST_AND_DATABASE_WAIT_FOR_DISK, "guest-disk-slow-for-database"),
-    clears=False,
+_METRICS = ("limit_iops_used_pct", "limit_bandwidth_used_pct")
+
+META = cloud_meta(
+    "VMC194",
+    _METRICS,
+    Threshold(95.0, "pct", "Judgement: the mean of a minute at the limit is seldom 100 %"),
+    Threshold(99.0, "pct", "Microsoft Learn, Disk performance metrics: capped at 100 %"),
 )
 
 
@@ -70,7 +58,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     yield from capped(
         context,
         (
-            of_machines_and_disks("limit_iops_used_pct", "use of the allowed IOPS", f"{_SAYS}IOPS"),
-            of_machines_and_disks("limit_bandwidth_used_pct", "use of the allowed throughput", f"{_SAYS}throughput"),
+            of_machines_and_disks(_METRICS[0], "use of the allowed IOPS", f"{_SAYS}IOPS"),
+            of_machines_and_disks(_METRICS[1], "use of the allowed throughput", f"{_SAYS}throughput"),
         ),
     )
