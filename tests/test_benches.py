@@ -33,6 +33,8 @@ RUNS = {
     ],
     "bench_audit": ["--workbook-vms", "50", "--vcenter-vms", "8", "--repeat", "1"],
     "bench_estate": ["--vms", "12", "--samples", "60", "--red-samples", "60", "--repeat", "1"],
+    "bench_several": ["--draws", "1"],
+    "bench_as_vmstat": ["--count", "1"],
     "bench_plan": ["--datastores", "40", "--disks", "400", "--small", "3", "--repeat", "1"],
 }
 
