@@ -215,12 +215,13 @@ def test_other_logs_are_not_taken(name: str) -> None:
     assert recognised[0] != "kernel-log"
 
 
-@pytest.mark.parametrize("dress", ["> ", "    "])
-def test_times_are_kept_where_each_line_is_quoted(tmp_path: Path, dress: str) -> None:
+@pytest.mark.parametrize("above", ["", "[root@db01 ~]# dmesg\n", "Here is what I see:\n\n```\n"])
+@pytest.mark.parametrize("dress", ["> ", "    ", "&gt; "])
+def test_times_are_kept_where_each_line_is_quoted(tmp_path: Path, dress: str, above: str) -> None:
     text = (ROOT / "tests" / "importers" / "seeds" / "dmesg.txt").read_text()
     plain, quoted = tmp_path / "plain.txt", tmp_path / "quoted.txt"
     plain.write_text(text)
-    quoted.write_text("".join(f"{dress}{line}\n" for line in text.splitlines()))
+    quoted.write_text(above + "".join(f"{dress}{line}\n" for line in text.splitlines()))
     counts = [
         {group.metric: group.values.size for group in import_paths([one]).capture.groups} for one in (plain, quoted)
     ]

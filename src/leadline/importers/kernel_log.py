@@ -127,7 +127,9 @@ def sniff(source: Source) -> int:
         return 92
     if "kernel" in senders and len(senders) * 4 >= len(lines) * 3:
         return 60
-    is_dressed = all(line[0] in " \t>" for line in lines)  # its times are seen once quote marks are taken off
+    # Their times are seen once quote marks and indentation are taken off.
+    bare = [line.replace("&gt;", ">").lstrip("> \t") for line in lines]
+    is_dressed = any(text != line and stamp_end(text) for text, line in zip(bare, lines, strict=True))
     if senders or is_dressed or not any(parse(line) is not None for line in lines):
         return 0
     pasted = sum(1 for line in lines if _PASTED.search(line[:300]) or parse(line) is not None)
