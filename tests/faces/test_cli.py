@@ -374,3 +374,23 @@ def test_doctor_says_what_a_missing_tool_disables(monkeypatch: pytest.MonkeyPatc
     assert not fio["present"]
     assert fio["install"] == "apt-get install fio"
     assert fio["disables"]
+
+
+@pytest.mark.parametrize(
+    ("words", "lists"),
+    [
+        (["show", "--metric", "guest_disk_await_ms_read"], "leadline import lists them"),
+        (["audit"], "--all"),
+        (["diagnose"], "--all"),
+    ],
+)
+def test_notes_are_one_line_that_says_what_lists_them(words: list[str], lists: str) -> None:
+    done = run(words[0], ROOT / "examples/incidents/throttled-wal-disk", *words[1:])
+    assert re.fullmatch(rf".+: .+\. \d+ more notes?: {lists}\n", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("words", [["import"], ["audit", "--all"]])
+def test_all_notes_are_said_where_they_are_asked_for(words: list[str]) -> None:
+    done = run(words[0], ROOT / "examples/incidents/throttled-wal-disk", *words[1:])
+    assert len(done.stderr.splitlines()) >= 2
+    assert "more note" not in done.stderr

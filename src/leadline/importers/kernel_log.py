@@ -51,6 +51,7 @@ from leadline.importers._kernel_log.stamps import (
     KernelClock,
     KernelLine,
     is_of_others,
+    is_quoted_with_time,
     moment_text,
     sender_of,
     stamp_end,
@@ -127,10 +128,7 @@ def sniff(source: Source) -> int:
         return 92
     if "kernel" in senders and len(senders) * 4 >= len(lines) * 3:
         return 60
-    # Their times are seen once quote marks and indentation are taken off.
-    bare = [line.replace("&gt;", ">").lstrip("> \t") for line in lines]
-    is_dressed = any(text != line and stamp_end(text) for text, line in zip(bare, lines, strict=True))
-    if senders or is_dressed or not any(parse(line) is not None for line in lines):
+    if senders or any(is_quoted_with_time(line) for line in lines) or all(parse(line) is None for line in lines):
         return 0
     pasted = sum(1 for line in lines if _PASTED.search(line[:300]) or parse(line) is not None)
     return 70 if pasted * 2 >= len(lines) else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,6 +125,7 @@ def offsets_of(texts: list[str] | None) -> dict[str, float]:
 
 
 def read_paths(
+    ctx: typer.Context,
     paths: list[Path],
     *,
     metrics: frozenset[str] | None = None,
@@ -132,10 +134,14 @@ def read_paths(
     offsets: dict[str, float] | None = None,
     map_file: Path | None = None,
     quiet: bool = False,
-    notes: bool = True,
+    notes: str | None = "leadline import lists them",
     else_all: bool = False,
 ) -> Imported:
-    """Import with progress on stderr and notes after it; ``else_all`` as in `import_paths`."""
+    """Import as `import_paths` does, with progress on stderr; say the notes once the verb has ended.
+
+    ``notes`` is what lists all of them: then the gravest and the number of the others are said. Empty: all are said;
+    None: none are.
+    """
     from leadline.app.read.importing import import_paths
     from leadline.core.contracts.importer import Request
     from leadline.faces.cli.output import reading_progress, say_sources
@@ -143,7 +149,9 @@ def read_paths(
     request = Request(metrics=metrics, timezone=timezone, date=date, map_file=map_file)
     with reading_progress(quiet=quiet) as progress:
         imported = import_paths(paths, request, clock_offsets=offsets, progress=progress, else_all=else_all)
-    say_sources(imported, quiet=quiet or not notes)
+    if notes is not None:
+        say = partial(say_sources, imported, quiet=quiet, everything=not notes, lists=notes)
+        ctx.call_on_close(say)
     return imported
 
 

@@ -74,6 +74,12 @@ def stamp_end(line: str) -> int:
     return 0
 
 
+def is_quoted_with_time(line: str) -> bool:
+    """Whether a time is seen once quote marks and indentation are taken off, and not before."""
+    bare = line.replace("&gt;", ">").lstrip("> \t")
+    return bare != line and stamp_end(bare) > 0
+
+
 def is_of_others(line: str) -> bool:
     """Whether a line of a syslog is of another program than the kernel and the daemons of its disks."""
     return _OF_OTHERS.match(line) is not None

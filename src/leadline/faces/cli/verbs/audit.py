@@ -51,7 +51,7 @@ def command(
     from leadline.faces.cli.output import console, print_json
 
     file = output_file(ctx, "sarif", sarif, force=force, reads=paths)
-    imported = read_paths(paths, metrics=frozenset(), quiet=quiet)
+    imported = read_paths(ctx, paths, metrics=frozenset(), quiet=quiet, notes="" if all_findings else "--all")
     diagnosis = audit(imported.capture, profile_of(profile))
     if file is not None:
         from leadline.faces.cli.output import write_json

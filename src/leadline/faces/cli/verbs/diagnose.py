@@ -103,16 +103,16 @@ def command(
     metrics = metrics_read() if html is None else None
     offsets = {**site.clock_offsets, **offsets_of(clock_offset)}
     reading = partial(
-        read_paths, metrics=metrics, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet
+        read_paths, ctx, metrics=metrics, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet
     )
-    imported = reading(paths, notes=False, else_all=True)
+    imported = reading(paths, notes=None, else_all=True)
     spans = asked_spans(imported.capture, incident, normal, timezone)
     diagnosis = diagnose(imported.capture, site, incident=spans[0], normal=spans[1])
     comparison, earlier = None, None
     if baseline:
         from leadline.app.compare.comparing import compare
 
-        earlier = reading(baseline, notes=False)
+        earlier = reading(baseline, notes=None)
         comparison = compare(imported.capture, earlier.capture, diagnosis, diagnose(earlier.capture, site))
     if report is not None:  # first: whoever reads stdout may leave early
         from leadline.faces.report import write_report

@@ -57,7 +57,9 @@ def command(
         return
     offsets = offsets_of(clock_offset)
     file = output_file(ctx, "output", output, force=force, reads=paths)
-    imported = read_paths(paths, timezone=timezone, date=date, offsets=offsets, map_file=map_file, quiet=quiet)
+    imported = read_paths(
+        ctx, paths, timezone=timezone, date=date, offsets=offsets, map_file=map_file, quiet=quiet, notes=""
+    )
     capture = imported.capture
     if file is not None:
         from leadline.core.io.parquet import save

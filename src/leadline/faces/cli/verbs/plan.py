@@ -74,7 +74,7 @@ def command(
         sys.stdout.write(example_text(planner_name, planner_of(planner_name)))
         return
     page = output_file(ctx, "html", html, force=force, reads=paths or [])
-    capture = read_paths(paths, quiet=quiet).capture if paths else None
+    capture = read_paths(ctx, paths, quiet=quiet).capture if paths else None
     planned = make_plan(planner_name, inputs, dict(parse_setting(text) for text in settings or []), capture)
     if page is not None:
         from leadline.faces.report.plan import write_plan

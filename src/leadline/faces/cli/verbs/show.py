@@ -55,7 +55,7 @@ def command(
         check_ending(output)
     file = output_file(ctx, "output", output, force=force, reads=paths)
     offsets = offsets_of(clock_offset)
-    imported = read_paths(paths, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
+    imported = read_paths(ctx, paths, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
     capture = imported.capture
     chosen = choose(capture, metric or [], entity or [])
     results = [] if metric or entity else capture.results
