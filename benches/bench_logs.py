@@ -1,15 +1,21 @@
 """Import of logs that grow with the load: 50 million transactions of pgbench, 1 GB of PostgreSQL's log, a week of nmon.
 
-``python -m benches.bench_logs [--transactions N] [--log-mb N] [--snapshots N] [--only NAME]`` writes each file into a
-temporary folder and imports it in a process of its own. It prints wall time, peak memory of the whole process, the
+``python -m benches.bench_logs [--transactions N] [--log-mb N] [--snapshots N] [--only NAME] [--beside-pgbadger]`` writes
+each file into a temporary folder and imports it in a process of its own. It prints wall time, peak memory of the whole process, the
 interpreter and its libraries included, and how many times longer that took than counting the lines of the file in the
-same run. It exits with 1 when a file of the full size takes more than its budget.
+same run. With ``--beside-pgbadger`` that program (of Debian's package) reads the server's log too, on two processors,
+and what both counted is compared. It exits with 1 when a file of the full size takes more than its budget, or when the
+counts differ.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import random
+import resource
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +23,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
+
 from benches.measure import whole_process
+from leadline.app.read.importing import import_paths
 
 TRANSACTIONS, LOG_MB, SNAPSHOTS = 50_000_000, 1000, 120_960
 NMON_STEP_S, NMON_DISKS, NMON_CPUS = 5, 30, 16
@@ -107,6 +116,58 @@ def one_pass_s(path: Path) -> float:
     return time.perf_counter() - begin
 
 
+def counted(path: Path) -> dict[str, float]:
+    """What Leadline counts in a server's log; statements from their time and its mean in each interval."""
+    capture = import_paths([path]).capture
+
+    def total(metric: str) -> float:
+        return float(sum(np.nansum(group.values) * group.interval_s for group in capture.of(metric)))
+
+    (means,), (sessions,) = capture.of("db_logged_statement_ms"), capture.of("db_logged_statement_sessions_count")
+    spent_ms = 1000.0 * sessions.interval_s * np.nansum(sessions.values, axis=0)
+    by_end = dict(zip(sessions.times_ns.tolist(), spent_ms.tolist(), strict=True))
+    mean_by_end = zip(means.times_ns.tolist(), means.values[0].tolist(), strict=True)
+    return {
+        "statements": sum(round(by_end[end] / mean) for end, mean in mean_by_end if math.isfinite(mean)),
+        "ms of statements": float(spent_ms.sum()),
+        "errors": total("db_errors_per_s"),
+        "checkpoints": total("db_checkpoints_timed_per_s"),
+        "temporary bytes": total("db_temp_bytes_per_s"),
+        "ms of lock waits": 1000.0 * total("db_logged_lock_waits_count"),
+    }
+
+
+def counted_by_pgbadger(path: Path) -> tuple[dict[str, float], float, float]:
+    """What pgbadger counts in the same file, its wall and CPU seconds."""
+    output, before = path.with_suffix(".json"), resource.getrusage(resource.RUSAGE_CHILDREN)
+    prefix = "%m [%p] user=%u,db=%d,app=%a,client=%h "
+    begin = time.perf_counter()
+    command = ["pgbadger", "-q", "-j", "2", "-f", "stderr", "--prefix", prefix, "-o", str(output), str(path)]
+    subprocess.run(command, check=True)
+    wall_s, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    report = json.loads(output.read_bytes())
+    of_all = report["overall_stat"]
+    locks = report["lock_info"]["postgres"].values()
+    counts = {
+        "statements": float(of_all["queries_number"]),
+        "ms of statements": float(of_all["postgres"]["queries_duration"]["execute"]),
+        "errors": float(sum(one["count"] for one in report["error_info"]["postgres"].values())),
+        "checkpoints": float(sum(report["checkpoint_info"]["starting"].values())),
+        "temporary bytes": float(report["tempfile_info"]["postgres"]["size"]),
+        "ms of lock waits": float(sum(one["duration"] for one in locks)),
+    }
+    return counts, wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def compared(path: Path) -> list[str]:
+    """Print what Leadline and pgbadger count in a file; what differs by more than the rounding of sums."""
+    ours, (theirs, wall_s, cpu_s) = counted(path), counted_by_pgbadger(path)
+    print(f"pgbadger     {path.stat().st_size / 1e6:>7.0f} {wall_s:>7.2f} ({cpu_s:.0f} s of CPU, two processors)")
+    for name, count in theirs.items():
+        print(f"  {name:<18} {ours[name]:>18,.1f} {count:>18,.1f}")
+    return [f"{name}: {ours[name]} here" for name in theirs if not math.isclose(ours[name], theirs[name], rel_tol=1e-6)]
+
+
 CASES = (
     Case("pgbench", transactions, TRANSACTIONS, 30.0, 1000.0),
     Case("postgresql", server_log, LOG_MB, 10.0, 300.0),
@@ -119,6 +180,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--transactions", type=int, default=TRANSACTIONS)
     parser.add_argument("--log-mb", type=int, default=LOG_MB)
     parser.add_argument("--snapshots", type=int, default=SNAPSHOTS)
+    parser.add_argument("--beside-pgbadger", action="store_true", help="compare the server's log with pgbadger")
     parser.add_argument("--only", choices=[case.name for case in CASES])
     options = parser.parse_args(arguments)
     sizes = {"pgbench": options.transactions, "postgresql": options.log_mb, "nmon": options.snapshots}
@@ -135,6 +197,8 @@ def main(arguments: list[str] | None = None) -> None:
             print(f"{case.name:<12} {megabytes:>7.0f} {cost.wall_s:>7.2f} {cost.peak_mib:>9.0f} {passes:>7.1f}")
             if sizes[case.name] >= case.full_size and (cost.wall_s > case.budget_s or cost.peak_mib > case.budget_mib):
                 missed.append(f"{case.name}: more than {case.budget_s:g} s or {case.budget_mib:g} MiB")
+            if options.beside_pgbadger and case.name == "postgresql":
+                missed += compared(path)
             path.unlink()
     if missed:
         raise SystemExit("\n".join(missed))

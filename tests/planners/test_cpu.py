@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 from leadline.app.measure.simulated import outcome_of
 from leadline.app.planning import make_plan
+from leadline.app.read.importing import import_paths
 from leadline.core.contracts.planner import Plan, PlanContext
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.faces.cli.main import build_app
-from leadline.faces.cli.options import read_paths
 from leadline.generators.esxtop import write
 from leadline.generators.host_model import CaptureShape, HostModel
 from leadline.planners._cpu.inputs import Cpu
@@ -106,7 +106,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def capture_of(path: Path) -> Capture:
-    return read_paths([path], quiet=True).capture
+    return import_paths([path]).capture
 
 
 def test_a_vm_of_24_that_uses_nine_gets_12(recording: Path) -> None:

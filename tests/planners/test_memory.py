@@ -9,12 +9,12 @@ import pytest
 
 from leadline.app.measure.simulated import outcome_of
 from leadline.app.planning import make_plan
+from leadline.app.read.importing import import_paths
 from leadline.core.contracts.planner import Plan, PlanContext
 from leadline.core.model.capture import Capture, SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
-from leadline.faces.cli.options import read_paths
 from leadline.planners._memory.far import PAGES, VISITS, scenario, tolerable
 from leadline.planners._memory.inputs import Memory
 from leadline.planners._memory.overcommit import MemoryEstate, infeasible, taken
@@ -50,7 +50,7 @@ hosts:
 def estate(tmp_path: Path) -> Capture:
     path = tmp_path / "estate.yaml"
     path.write_text(INVENTORY)
-    return read_paths([path], quiet=True).capture
+    return import_paths([path]).capture
 
 
 def planned(capture: Capture | None = None, /, **given: object) -> Plan:
@@ -159,7 +159,7 @@ def test_hosts_and_vms_of_an_inventory(estate: Capture) -> None:
 
 def test_an_rvtools_workbook_is_an_inventory(tmp_path: Path) -> None:
     path = workbook.write(tmp_path / "estate.xlsx", workbook.estate(60))
-    plan = planned(read_paths([path], quiet=True).capture)
+    plan = planned(import_paths([path]).capture)
     assert plan.evidence[0].startswith("host_gib 766.6, hosts 3, cores 48: ")
     assert plan.evidence[1].startswith("0 VMs with databases and 60 others that run")
 

@@ -10,6 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from leadline.app.planning import make_plan
+from leadline.app.read.importing import import_paths
 from leadline.core.contracts.planner import Plan
 from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
@@ -29,7 +30,6 @@ from leadline.estate.recorded_loads import (
 )
 from leadline.estate.stored import stored_gib
 from leadline.faces.cli.main import build_app
-from leadline.faces.cli.options import read_paths
 from leadline.generators.esxtop import write
 from leadline.generators.guest import inventory_text, iostat_text
 from leadline.generators.host_model import CaptureShape, HostModel
@@ -65,7 +65,7 @@ def inventory(path: Path, **of_vm: object) -> Path:
 
 
 def captured(*paths: Path) -> Capture:
-    return read_paths(list(paths), quiet=True).capture
+    return import_paths(list(paths)).capture
 
 
 def p95(values: object) -> float:
