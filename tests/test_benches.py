@@ -51,5 +51,14 @@ def test_a_benchmark_runs(name: str) -> None:
     assert done.stdout.strip()
 
 
+@pytest.mark.real
+def test_counts_of_a_log_equal_those_of_pgbadger() -> None:
+    words = ["--only", "postgresql", "--log-mb", "1", "--beside-pgbadger"]
+    command = [sys.executable, "-m", "benches.bench_logs", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ms of lock waits" in done.stdout
+
+
 def test_every_benchmark_is_run() -> None:
     assert set(RUNS) == {path.stem for path in (ROOT / "benches").glob("bench_*.py")}

@@ -308,6 +308,7 @@ def test_durations_are_told_commits_apart(tmp_path: Path) -> None:
     capture = of(tmp_path, DURATIONS)
     assert values(capture, "db_logged_commit_ms")[:3] == pytest.approx([3000.0, np.nan, 1000.0], nan_ok=True)
     assert values(capture, "db_logged_statement_ms")[4] == 4000.0
+    assert sum(values(capture, "db_logged_statements_per_s")) == 1.0
     assert sum(values(capture, "db_autovacuums_per_s")) == 1.0
 
 

@@ -85,6 +85,7 @@ META = ImporterMeta(
         "Process holding the lock": Field("db_logged_sessions_behind_count", "count"),
         "Wait queue": Field("db_logged_lock_queue_count_max", "count"),
         "duration": Field("db_logged_statement_ms", "ms"),
+        "duration, lines": Field("db_logged_statements_per_s", "per_s"),
         "duration ... COMMIT": Field("db_logged_commit_ms", "ms"),
         "duration, statement": Field("db_logged_statement_sessions_count", "count"),
         "automatic vacuum": Field("db_autovacuums_per_s", "per_s"),
@@ -359,6 +360,9 @@ def _events(log: PostgresqlLog, clocks: list[_Clock]) -> dict[str, _Events]:
         if by_zone:
             seconds, counts, totals = (np.concatenate(columns) for columns in zip(*by_zone, strict=True))
             events[_METRICS[kind]] = (seconds, counts, totals)
+    if "db_logged_statement_ms" in events:
+        seconds, counts, _ = events["db_logged_statement_ms"]
+        events["db_logged_statements_per_s"] = (seconds, counts, counts)
     return events
 
 

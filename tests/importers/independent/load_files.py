@@ -157,6 +157,7 @@ def postgresql_log(path: Path) -> Reading:
         {
             ("db_logged_commit_ms", database): [mean(commits)],
             ("db_logged_statement_ms", database): [mean(others)],
+            ("db_logged_statements_per_s", database): [float(len(others))],
             ("db_errors_per_s", database): [0.0],
         }
     )
