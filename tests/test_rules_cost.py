@@ -25,19 +25,11 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.generators.host_model import CaptureShape
 from tests.rule_cases import RuleCase, capture_of, rule_cases, scope_of
 
-GROWTH_MAX, SLACK = 2.3, 200
+GROWTH_MAX, SLACK = 2.1, 200
 WAYS = ("parts", "hosts", "recordings")
 ONES = frozenset({EntityKind.VM, EntityKind.GUEST})  # their names link them: both are copied
 SHARE_MAX = 0.1  # of the work of all rules on a healthy capture
 
-# Ways in which a rule still asks more than linearly; this may only shrink.
-OFFENDERS: dict[str, tuple[str, ...]] = {
-    "backup-quiesced-snapshot-freeze": WAYS,
-    "backup-window-peak-overlap": WAYS,
-    "db-lock-waits": WAYS,
-    "guest-antivirus-backup-peak": WAYS,
-    "vm-iops-limit-hit": WAYS,
-}
 # Rules that do more than a tenth of all work on a healthy capture; this may only shrink.
 HEAVY = ("disk-gavg-high", "vm-iops-limit-hit")
 
@@ -153,10 +145,7 @@ def blame(small: Meter, large: Meter) -> str:
 def test_twice_as_much_asks_for_little_more_than_twice_as_much(case: RuleCase, way: str) -> None:
     small, large = work_of(case, 16, way), work_of(case, 32, way)
     within = large.total <= GROWTH_MAX * small.total + SLACK
-    if way in OFFENDERS.get(case.rule, ()):
-        assert not within, f"{case.rule} asks linearly by now: take {way!r} from its entry in OFFENDERS"
-    else:
-        assert within, f"{case.rule}, {way}: {small.total} -> {large.total}; {blame(small, large)}"
+    assert within, f"{case.rule}, {way}: {small.total} -> {large.total}; {blame(small, large)}"
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -81,7 +81,7 @@ def _groups_of(places: dict[Entity, list[tuple[SeriesGroup, int]]], disks: Itera
 
 
 def _of_class(
-    context: RuleContext, groups: list[SeriesGroup], disks: dict[Entity, Use], value: Busy, of_class: DiskClass
+    context: RuleContext, groups: list[SeriesGroup], disks: Mapping[Entity, Use], value: Busy, of_class: DiskClass
 ) -> Iterator[Finding]:
     members = {disk for disk, use in disks.items() if of_class.holds(use.medium)}
     spec = Over(

@@ -9,7 +9,7 @@ or from what a person wrote, so one setting may be the text ``8GB``, the number 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -230,7 +230,7 @@ def memory_bytes(inventory: Inventory, database: Entity) -> float:
     return NAN if fact is None else float(fact.value) * MIB
 
 
-def disks_of(inventory: Inventory, known: dict[Entity, Use], database: Entity, role: Role) -> dict[Entity, Use]:
+def disks_of(inventory: Inventory, known: Mapping[Entity, Use], database: Entity, role: Role) -> dict[Entity, Use]:
     """Block devices that hold a database's data or log: the one it names, else those of its guest with the role.
 
     ``known`` is what `uses` found; the medium of a disk that has none is that of the LUN or datastore it lies on.

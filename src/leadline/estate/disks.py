@@ -7,12 +7,13 @@ inventory may name each step; where it does, a role given to one of them holds f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leadline.core.model.derived import Upkeep, derived
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind, Role
 from leadline.estate.timeline import window_mean
@@ -21,10 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.core.contracts.rule import RuleContext
-    from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.derived import Recorded
     from leadline.core.model.finding import Finding, Window
-
-    Recorded: TypeAlias = RuleContext | Capture
 
 MS_PER_S = 1000.0
 # sda1 and nvme0n1p1 are parts of sda and nvme0n1; nvme0n1, dm-0, loop0 and md0 are disks of their own.
@@ -53,10 +53,16 @@ def whole_disk(name: str) -> str:
     return bare if match is None else match[1] or match[2]
 
 
-def is_whole(context: RuleContext, entity: Entity) -> bool:
+def is_whole(context: Recorded, entity: Entity) -> bool:
     """False for a partition whose disk was recorded too: its I/O would count twice."""
     stem = whole_disk(entity.name)
     return stem == entity.name or replace(entity, name=stem) not in context.inventory.facts
+
+
+def role_of(inventory: Inventory, entity: Entity) -> tuple[Role, bool] | None:
+    """What a disk is for, and whether that is a guess; None when nothing hints at it."""
+    fact = inventory.fact(entity, "role")
+    return None if fact is None else (Role(fact.value), fact.guessed)
 
 
 def virtual_disk_of(inventory: Inventory, block_device: Entity) -> Entity | None:
@@ -79,21 +85,26 @@ def behind(inventory: Inventory, disk: Entity) -> list[Entity]:
         if name is not None and host is not None:
             entities.append(Entity(kind, str(name), host))
         elif name is not None:
-            entities.extend(entity for entity in inventory.of_kind(kind) if entity.name == str(name))
+            entities.extend(inventory.named(kind, str(name)))
     return entities
 
 
-def uses(context: RuleContext) -> dict[Entity, Use]:
+def uses(context: Recorded) -> Mapping[Entity, Use]:
     """Every disk of the inventory whose use is known: its own facts, else those of the disks that lie on it.
 
     A given role wins over a guess; of several roles on one device the most demanding one counts.
     """
-    inventory = context.inventory
+    return context.table(_uses)
+
+
+@derived(upkeep=Upkeep.WHOLE)
+def _uses(reader: Recorded) -> Mapping[Entity, Use]:
+    inventory = reader.inventory
     known_uses: dict[Entity, Use] = {}
     kinds = (EntityKind.BLOCK_DEVICE, EntityKind.VIRTUAL_DISK, EntityKind.DEVICE, EntityKind.DATASTORE)
     for kind in kinds:
         for entity in inventory.of_kind(kind):
-            role = context.role(entity)
+            role = role_of(inventory, entity)
             medium = inventory.get(entity, "medium")
             declared = Use(*role, medium) if role is not None else Use(medium=medium)
             _take(known_uses, entity, declared)
@@ -106,7 +117,7 @@ def uses(context: RuleContext) -> dict[Entity, Use]:
     return {entity: use for entity, use in known_uses.items() if use.role is not None or use.medium is not None}
 
 
-def role_said(findings: Iterable[Finding], known: dict[Entity, Use]) -> Iterator[Finding]:
+def role_said(findings: Iterable[Finding], known: Mapping[Entity, Use]) -> Iterator[Finding]:
     """The findings, with the role of their disk named as guessed where it is a guess."""
     for finding in findings:
         use = known.get(finding.entity, Use())
@@ -192,7 +203,7 @@ def read_write_mean(context: Recorded, group: SeriesGroup, write_metric: str) ->
     return np.where(total > 0, weighted / np.where(total > 0, total, 1.0), idle)
 
 
-def lowest_kind(context: RuleContext, metric: str) -> tuple[EntityKind, ...]:
+def lowest_kind(context: Recorded, metric: str) -> tuple[EntityKind, ...]:
     """Devices where a metric was recorded for any, else adapters: both tell of the same commands."""
     return (EntityKind.DEVICE,) if context.of(metric, EntityKind.DEVICE) else (EntityKind.ADAPTER,)
 

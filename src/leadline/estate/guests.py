@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,9 @@ import numpy as np
 from leadline.core.model.finding import Evidence
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Severity
-from leadline.estate.disks import Busy, means_over
-from leadline.estate.latencies import block_awaits
+from leadline.estate.derived.series import Place, mean_of, means_at
+from leadline.estate.disks import Busy
+from leadline.estate.latencies import awaits_by_guest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,8 +53,8 @@ def per_cpu(context: RuleContext, group: SeriesGroup) -> NDArray[np.floating[Any
 
 def tasks_per_cpu(context: RuleContext, metric: str, guest: Entity, windows: Iterable[Window]) -> float:
     """Mean of a count of tasks of a guest over windows, divided by its CPUs; NaN when either is not known."""
-    tasks = means_over(context.of(metric, EntityKind.GUEST), windows, guest).get(guest, float("nan"))
-    return tasks / cpu_count(context, guest)
+    tasks = mean_of(context, metric, guest, windows)
+    return float("nan") if tasks is None else tasks / cpu_count(context, guest)
 
 
 def starved_by_cpu(context: RuleContext, finding: Finding) -> Finding:
@@ -85,14 +86,7 @@ def quick_disks(context: RuleContext, finding: Finding) -> Evidence | None:
     Needs the limits ``quick`` in ms and ``load_min`` in operations per second, as `Busy` does; disks without load and
     guests whose disks were not recorded prove nothing.
     """
-    busy = Busy()
-    groups = []
-    for group in block_awaits(context):
-        rows = [row for row, entity in enumerate(group.entities) if entity.parent == finding.entity]
-        if rows:
-            part = group.take(rows)
-            groups.append(replace(part, values=busy(context, part)))
-    means = means_over(groups, finding.windows)
+    means = means_at(_loaded(context, context.table(awaits_by_guest).get(finding.entity, ())), finding.windows)
     if not means or max(means.values()) > context.limit("quick"):
         return None
     slowest = max(means, key=lambda disk: means[disk])
@@ -105,3 +99,11 @@ def quick_disks(context: RuleContext, finding: Finding) -> Evidence | None:
         threshold=context.limit("quick"),
         unit="ms",
     )
+
+
+def _loaded(context: RuleContext, places: Iterable[Place]) -> Iterator[Place]:
+    """The latencies of some disks, without samples of too little I/O."""
+    busy = Busy()
+    for place in places:
+        part = place.alone()
+        yield Place(replace(part, values=busy(context, part)), 0)

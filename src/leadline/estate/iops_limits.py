@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leadline.core.model.derived import Recorded, derived
 from leadline.core.model.finding import Evidence
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.disks import behind, io_rate, means_over, virtual_disk_of
+from leadline.estate.derived.series import mean_of
+from leadline.estate.disks import behind, io_rate, virtual_disk_of
 from leadline.estate.plateaus import DiskLoad
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -31,6 +34,7 @@ REGULAR_QUEUE_MIN = 2.0  # one writer after the other is regular on any disk
 SMOOTHED_S = 5.0  # Judgement: a second cuts requests at its ends; a limit holds the mean of five
 FULL_SHARE_MIN = 0.9  # Judgement: the mean of samples, each a moment, of a queue that is full almost always
 QUEUES = ("disk_active_count", "disk_queued_count", "disk_queue_depth_count", "disk_queue_used_pct")
+NEAR_MAX = 8  # Judgement: of more devices of a host that could be below a disk, the busiest tell as much
 STEADIER_RATIO = 4.0  # Judgement: bytes that vary so much less than requests are what is held
 
 
@@ -48,21 +52,27 @@ class HeldRate:
     load: DiskLoad
 
 
-def held_rates(context: RuleContext, group: SeriesGroup, row: int, load: DiskLoad) -> Iterator[HeldRate]:
-    """The rates of one disk that a limit may hold, smoothed over `SMOOTHED_S`; ``load`` is of all its operations."""
+def held_rates(context: RuleContext, disk: SeriesGroup, load: DiskLoad) -> Iterator[HeldRate]:
+    """The rates that a limit may hold, smoothed over `SMOOTHED_S`.
+
+    Args:
+        context: of the rule.
+        disk: the latency of one disk.
+        load: of all its operations.
+    """
     sample_s = float(np.median(load.ends_ns - load.starts_ns)) / 1e9
     width = min(max(round(SMOOTHED_S / sample_s), 1), len(load.rate)) if sample_s > 0 else 1
     if width > 1:
         yield HeldRate("IOPS", is_bytes=False, load=_smoothed(load, load.rate, load.rate, width))
     sums: dict[str, NDArray[np.floating[Any]]] = {}
     for way in ("read", "write"):
-        counts, sizes = context.aligned(group, f"disk_{way}s_per_s"), context.aligned(group, f"disk_{way}_mib_per_s")
+        counts, sizes = context.aligned(disk, f"disk_{way}s_per_s"), context.aligned(disk, f"disk_{way}_mib_per_s")
         if counts is None:
             continue
         if width > 1:
-            yield HeldRate(f"{way}s", is_bytes=False, load=_smoothed(load, counts[row], counts[row], width))
+            yield HeldRate(f"{way}s", is_bytes=False, load=_smoothed(load, counts[0], counts[0], width))
         if sizes is not None:
-            sums[f"{way}s"] = sizes[row]
+            sums[f"{way}s"] = sizes[0]
     if len(sums) == 2:
         sums = {"throughput": sums["reads"] + sums["writes"], **sums}
     for noun, moved in sums.items():
@@ -97,17 +107,16 @@ def steadier_bytes(plateau: Plateau, held_rate: HeldRate, operations: NDArray[np
     return Evidence(statement, statistic="spread", value=spread_pct, unit="pct")
 
 
-def signs_of_limit(context: RuleContext, group: SeriesGroup, row: int, plateau: Plateau) -> list[Evidence]:
+def signs_of_limit(context: RuleContext, disk: SeriesGroup, plateau: Plateau) -> list[Evidence]:
     """What speaks for a limit in the series of one disk: a round, regular rate that its mix of operations leaves alone.
 
     Args:
         context: of the rule.
-        group: latency of disks at the times of the plateau.
-        row: the disk's row.
+        disk: the latency of one disk, at the times of the plateau.
         plateau: of that disk.
     """
     signs = []
-    bare = rate_without_flushes(context, group, row, plateau)
+    bare = rate_without_flushes(context, disk, plateau)
     near = round_ceiling(plateau.ceiling_per_s) or (None if bare is None else round_ceiling(bare))
     if near is not None:
         signs.append(Evidence(f"{near:,.0f} is a round number, as people set limits", value=near, unit="per_s"))
@@ -116,8 +125,8 @@ def signs_of_limit(context: RuleContext, group: SeriesGroup, row: int, plateau: 
         signs.append(Evidence(statement, statistic="dispersion", value=plateau.dispersion, unit="ratio"))
     spreads = []
     for metric in ("disk_reads_per_s", "disk_writes_per_s"):
-        whole = context.aligned(group, metric)
-        part = np.full(1, np.nan) if whole is None else whole[row][plateau.at_ceiling]
+        whole = context.aligned(disk, metric)
+        part = np.full(1, np.nan) if whole is None else whole[0][plateau.at_ceiling]
         spreads.append(100.0 * float(np.std(part)) / plateau.ceiling_per_s)
     if np.min(spreads) > max(MIX_SPREAD_PCT, 2.0 * plateau.spread_pct):
         shown = " and ".join(show(spread, "pct") for spread in spreads)
@@ -126,17 +135,17 @@ def signs_of_limit(context: RuleContext, group: SeriesGroup, row: int, plateau: 
     return signs
 
 
-def rate_without_flushes(context: RuleContext, group: SeriesGroup, row: int, plateau: Plateau) -> float | None:
+def rate_without_flushes(context: RuleContext, disk: SeriesGroup, plateau: Plateau) -> float | None:
     """The rate at the ceiling less flushes, per second; None where flushes were not measured or are few.
 
     Linux counts a flush that carries no data as a write, and a limiter may let flushes pass: a log disk capped at 30
     writes per second shows 60. It is right for one writer that waits for each flush: flushes of several are merged, so
     that more were empty, and a flush may carry data, so that none was (decision 0008).
     """
-    flushes = context.aligned(group, "guest_disk_flushes_per_s")
+    flushes = context.aligned(disk, "guest_disk_flushes_per_s")
     if flushes is None:
         return None
-    known = flushes[row][plateau.at_ceiling]
+    known = flushes[0][plateau.at_ceiling]
     share = float(np.nanmedian(known)) / plateau.ceiling_per_s if np.isfinite(known).any() else 0.0
     return plateau.ceiling_per_s * (1.0 - share) if FLUSH_SHARE_MIN <= share < 1.0 else None
 
@@ -147,14 +156,17 @@ def latency_below(context: RuleContext, disk: Entity, plateau: Plateau, share: f
     Of the device the inventory names, else of the slowest on the VM's host that did at least ``share`` of the ceiling's
     rate and so could be it.
     """
-    latencies = means_over(context.of("disk_device_latency_ms", EntityKind.DEVICE), plateau.windows)
+    metric = "disk_device_latency_ms"
+    near = _near(context, disk, plateau, share)
+    means = {device: mean_of(context, metric, device, plateau.windows) for device in near}
+    latencies = {device: mean for device, mean in means.items() if mean is not None}
     devices = _devices_below(context, disk, plateau, share, latencies)
     if not devices:
         return None
     slowest = max(devices, key=lambda device: latencies[device])
     return Evidence(
         f"device {slowest.name} below answered in {show(latencies[slowest], 'ms')} on average meanwhile",
-        metric="disk_device_latency_ms",
+        metric=metric,
         entity=slowest,
         statistic="mean",
         value=latencies[slowest],
@@ -168,30 +180,54 @@ def has_full_queue_below(context: RuleContext, disk: Entity, plateau: Plateau, s
 
     A limit of a VM keeps commands away from the device: then its slots are free. Of the devices `latency_below` means.
     """
-    active, queued, depths, used = (
-        means_over(context.of(metric, EntityKind.DEVICE), plateau.windows) for metric in QUEUES
-    )
-    for device in _devices_below(context, disk, plateau, share, {**active, **used}):
-        depth = depths.get(device, 0.0)
-        used_share = active[device] / depth if device in active and depth > 0 else used.get(device, 0.0) / 100.0
-        if used_share >= FULL_SHARE_MIN and queued.get(device, 1.0) >= 1.0:
+    shown: dict[Entity, tuple[float | None, ...]] = {}
+    for device in _near(context, disk, plateau, share):
+        queues = tuple(mean_of(context, metric, device, plateau.windows) for metric in QUEUES)
+        if queues[0] is not None or queues[3] is not None:
+            shown[device] = queues
+    for device in _devices_below(context, disk, plateau, share, shown):
+        active, queued, depth, used = shown[device]
+        used_share = active / depth if active is not None and depth else (used or 0.0) / 100.0
+        if used_share >= FULL_SHARE_MIN and (1.0 if queued is None else queued) >= 1.0:
             return True
     return False
+
+
+def _near(context: RuleContext, disk: Entity, plateau: Plateau, share: float) -> list[Entity]:
+    """The devices that may be below a disk: those the inventory names, and the busiest of its host."""
+    guest = disk.ancestor(EntityKind.GUEST)
+    owner = disk if guest is None else context.inventory.vm_of(guest)
+    host = None if owner is None else owner.ancestor(EntityKind.HOST)
+    busiest = [] if host is None else context.table(_devices_by_rate).get(host, [])
+    least = share * plateau.ceiling_per_s
+    near = [device for device in behind(context.inventory, disk) if device.kind is EntityKind.DEVICE]
+    return near + [device for peak, device in busiest if peak >= least and device not in near]
 
 
 def _devices_below(
     context: RuleContext, disk: Entity, plateau: Plateau, share: float, measured: Collection[Entity]
 ) -> list[Entity]:
     """The measured devices the inventory names below a disk, else those on its host that are busy enough to be it."""
-    guest = disk.ancestor(EntityKind.GUEST)
-    owner = disk if guest is None else context.inventory.vm_of(guest)
-    host = None if owner is None else owner.ancestor(EntityKind.HOST)
     devices = [device for device in behind(context.inventory, disk) if device in measured]
-    if devices or host is None:
+    if devices:
         return devices
-    rates = means_over(context.of("disk_iops", EntityKind.DEVICE), plateau.windows)
     least = share * plateau.ceiling_per_s
-    return [device for device in measured if device.parent == host and rates.get(device, 0.0) >= least]
+    return [device for device in measured if (mean_of(context, "disk_iops", device, plateau.windows) or 0.0) >= least]
+
+
+@derived("disk_iops")
+def _devices_by_rate(reader: Recorded) -> Mapping[Entity, list[tuple[float, Entity]]]:
+    """The `NEAR_MAX` devices of each host that did most, the busiest first, each with its highest rate, per second."""
+    rates: dict[Entity, list[tuple[float, float, Entity]]] = {}
+    for group in reader.of("disk_iops", EntityKind.DEVICE):
+        for device, values in zip(group.entities, group.values, strict=True):
+            known = values[np.isfinite(values)]
+            if device.parent is not None and len(known):
+                rates.setdefault(device.parent, []).append((float(known.mean()), float(known.max()), device))
+    return {
+        host: [(peak, device) for _, peak, device in heapq.nlargest(NEAR_MAX, some, key=lambda one: one[0])]
+        for host, some in rates.items()
+    }
 
 
 def units_of_32_kib(

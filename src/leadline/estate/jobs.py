@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline.core.model.derived import Recorded, derived
 from leadline.core.model.events import events_of
 from leadline.core.model.finding import Evidence, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.derived.series import Place, Places, placed
 from leadline.estate.episodes import sample_bounds
 from leadline.estate.timeline import whole_of_parts, window_mean
 
@@ -50,8 +52,8 @@ def in_busy_hours(
     recording must hold ``recorded_min`` seconds outside of jobs; META gives that limit.
     """
     spans = list(windows)
-    loads = _load_groups(context, machine)
-    for group in loads:
+    for place in context.table(_loads_by_machine).get(machine, ()):
+        group = place.alone()
         starts, ends = sample_bounds(group)
         outside = np.isfinite(group.values[0])
         for span in spans:
@@ -79,24 +81,30 @@ def _beside(group: SeriesGroup, span: Window, outside: NDArray[np.bool_]) -> flo
     return float(known.mean()) if known.size else float("nan")
 
 
-def _load_groups(context: RuleContext, machine: Entity) -> list[SeriesGroup]:
-    """The load of a guest or VM, or of the guest in the VM: one series per recording, of the first metric recorded."""
-    same = {machine}
-    same.update(guest for guest in context.inventory.of_kind(EntityKind.GUEST) if _is_in(context, guest, machine))
-    if machine.kind is EntityKind.GUEST and (vm := context.inventory.vm_of(machine)) is not None:
-        same.add(vm)
-    for metric in LOAD_METRICS:
-        loads: list[SeriesGroup] = []
-        for group in context.of(metric, EntityKind.GUEST, EntityKind.VM):
-            rows = [row for row, entity in enumerate(group.entities) if entity in same]
-            loads.extend(group.take([row]) for row in rows)
-        for group in [] if loads else context.of(metric, EntityKind.VCPU):
-            whole = whole_of_parts(group, EntityKind.VM, np.nanmean)
-            loads.extend(whole.take([row]) for row, entity in enumerate(whole.entities) if entity in same)
-        if loads:
-            return sorted(loads, key=lambda group: -group.times_ns.size)
-    return []
+@derived(*LOAD_METRICS)
+def _loads_by_machine(reader: Recorded) -> Places:
+    """The load of each guest and VM, that of the other where one runs in the other: of the first metric recorded.
+
+    One series per recording, the longest first.
+    """
+    by_metric = [_loads_of(reader, metric) for metric in LOAD_METRICS]
+    inventory = reader.inventory
+    loads: dict[Entity, list[Place]] = {}
+    for machine in (*inventory.of_kind(EntityKind.GUEST), *inventory.of_kind(EntityKind.VM)):
+        if machine.kind is EntityKind.VM:
+            same = [machine, *inventory.guests_of(machine)]
+        else:
+            same = [one for one in (machine, inventory.vm_of(machine)) if one is not None]
+        recorded = ([place for one in same for place in known.get(one, ())] for known in by_metric)
+        places = next((places for places in recorded if places), [])
+        loads[machine] = sorted(places, key=lambda place: -place.group.times_ns.size)
+    return loads
 
 
-def _is_in(context: RuleContext, guest: Entity, machine: Entity) -> bool:
-    return machine.kind is EntityKind.VM and context.inventory.vm_of(guest) == machine
+def _loads_of(reader: Recorded, metric: str) -> Places:
+    """A metric of guests and VMs, of a VM's vCPUs together where the VM itself was not recorded."""
+    loads = dict(placed(reader.of(metric, EntityKind.GUEST, EntityKind.VM)))
+    wholes = [whole_of_parts(group, EntityKind.VM, np.nanmean) for group in reader.of(metric, EntityKind.VCPU)]
+    for vm, places in placed(wholes).items():
+        loads.setdefault(vm, places)
+    return loads

@@ -10,15 +10,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from leadline.core.model.derived import derived
 from leadline.core.model.metrics import metrics
 from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.derived.series import Places, placed, placed_by_parent
 from leadline.estate.disks import is_whole, read_write_mean
 
 if TYPE_CHECKING:
-    from leadline.core.contracts.rule import RuleContext
     from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.derived import Recorded
     from leadline.core.model.entities import Entity
 
+RATE_METRICS = ("disk_iops", "disk_reads_per_s", "disk_writes_per_s")
+# What the await of block devices is read from; rules that ask for it declare them.
+AWAIT_METRICS = ("guest_disk_await_ms", "guest_disk_await_ms_read", "guest_disk_await_ms_write", *RATE_METRICS)
 # Of the same commands; what lies nearest to the disk tells most.
 NEAREST = (EntityKind.DEVICE, EntityKind.PATH, EntityKind.ADAPTER)
 
@@ -32,7 +37,7 @@ def forms(metric: str) -> str:
     return "|".join(name for name in (metric, f"{metric}_read", f"{metric}_write") if name in metrics())
 
 
-def latencies(context: RuleContext, metric: str, *kinds: EntityKind) -> list[SeriesGroup]:
+def latencies(context: Recorded, metric: str, *kinds: EntityKind) -> list[SeriesGroup]:
     """A latency per operation of entities of some kinds: as recorded, else the mean of reads and writes.
 
     The mean is weighted by their rates. Of what was only read or only written there is only that latency.
@@ -53,16 +58,33 @@ def latencies(context: RuleContext, metric: str, *kinds: EntityKind) -> list[Ser
     return groups
 
 
-def nearest_latencies(context: RuleContext, metric: str) -> list[SeriesGroup]:
+def nearest_latencies(context: Recorded, metric: str) -> list[SeriesGroup]:
     """A latency of devices; of paths, else of adapters, where no recording has it of devices."""
     return next((groups for kind in NEAREST if (groups := latencies(context, metric, kind))), [])
 
 
-def block_awaits(context: RuleContext) -> list[SeriesGroup]:
+def block_awaits(context: Recorded) -> list[SeriesGroup]:
     """Await of the guests' whole block devices, ms per request."""
+    return context.table(_block_awaits)
+
+
+@derived(*AWAIT_METRICS)
+def awaits_by_disk(reader: Recorded) -> Places:
+    """Await of the guests' whole block devices, by device, ms per request."""
+    return placed(block_awaits(reader))
+
+
+@derived(*AWAIT_METRICS)
+def awaits_by_guest(reader: Recorded) -> Places:
+    """The same by the guest that the devices are of."""
+    return placed_by_parent(block_awaits(reader))
+
+
+@derived(*AWAIT_METRICS)
+def _block_awaits(reader: Recorded) -> list[SeriesGroup]:
     whole = []
-    for group in latencies(context, "guest_disk_await_ms", EntityKind.BLOCK_DEVICE):
-        rows = [row for row, entity in enumerate(group.entities) if is_whole(context, entity)]
+    for group in latencies(reader, "guest_disk_await_ms", EntityKind.BLOCK_DEVICE):
+        rows = [row for row, entity in enumerate(group.entities) if is_whole(reader, entity)]
         if rows:
             whole.append(group if len(rows) == len(group.entities) else group.take(rows))
     return whole

@@ -62,11 +62,14 @@ def cluster_of(inventory: Inventory, host: Entity) -> Entity | None:
     if name is None:
         return host.ancestor(EntityKind.CLUSTER)
     named = Entity(EntityKind.CLUSTER, str(name))
-    return (
-        named
-        if named in inventory.facts
-        else next((cluster for cluster in inventory.of_kind(EntityKind.CLUSTER) if cluster.name == named.name), named)
-    )
+    return named if named in inventory.facts else next(iter(inventory.named(named.kind, named.name)), named)
+
+
+def hosts_of(inventory: Inventory, cluster: Entity) -> list[Entity]:
+    """Hosts that name the cluster as theirs, or are part of it."""
+    members = [host for host in inventory.members(cluster.name) if cluster_of(inventory, host) == cluster]
+    parts = inventory.children(cluster, EntityKind.HOST)
+    return members + [host for host in parts if inventory.get(host, "cluster") is None]
 
 
 def database_vms(inventory: Inventory) -> set[Entity]:

@@ -19,11 +19,6 @@ def cluster_of(inventory: Inventory, entity: Entity) -> Entity | None:
     return entity.ancestor(EntityKind.CLUSTER) if host is None else placement.cluster_of(inventory, host)
 
 
-def hosts_of(inventory: Inventory, cluster: Entity) -> list[Entity]:
-    """Hosts that name the cluster as theirs, or are part of it."""
-    return placement.hosts_by_cluster(inventory).get(cluster, [])
-
-
 def vsan_version(inventory: Inventory, entity: Entity) -> tuple[int, int, int] | None:
     """Version of the vSAN an entity is part of: as its cluster says, else its host; None when neither does."""
     cluster, host = cluster_of(inventory, entity), entity.ancestor(EntityKind.HOST)
@@ -38,7 +33,7 @@ def disk_groups_of(inventory: Inventory, entity: Entity) -> list[Entity]:
     """Disk groups of a cluster, of a host, or the disk group itself."""
     if entity.kind is EntityKind.DISK_GROUP:
         return [entity]
-    hosts = hosts_of(inventory, entity) if entity.kind is EntityKind.CLUSTER else [entity]
+    hosts = placement.hosts_of(inventory, entity) if entity.kind is EntityKind.CLUSTER else [entity]
     return [group for host in hosts for group in inventory.children(host, EntityKind.DISK_GROUP)]
 
 
@@ -80,26 +75,24 @@ def database_disks(inventory: Inventory, entity: Entity, *roles: Role) -> list[E
     cluster = cluster_of(inventory, entity) or entity.ancestor(EntityKind.HOST)
     if cluster is None:
         return []
-    hosts = [cluster] if cluster.kind is EntityKind.HOST else hosts_of(inventory, cluster)
+    hosts = [cluster] if cluster.kind is EntityKind.HOST else placement.hosts_of(inventory, cluster)
     wanted = {role.value for role in (roles or DATABASE_ROLES)}
-    types: dict[str, set[object]] = {}
-    for datastore in inventory.of_kind(EntityKind.DATASTORE):
-        types.setdefault(datastore.name, set()).add(inventory.get(datastore, "type"))
     return [
         disk
         for host in hosts
         for vm in inventory.children(host, EntityKind.VM)
         for disk in inventory.children(vm, EntityKind.VIRTUAL_DISK)
-        if inventory.get(disk, "role") in wanted and _may_lie_on_vsan(inventory, disk, types)
+        if inventory.get(disk, "role") in wanted and _may_lie_on_vsan(inventory, disk)
     ]
 
 
-def _may_lie_on_vsan(inventory: Inventory, disk: Entity, types: dict[str, set[object]]) -> bool:
+def _may_lie_on_vsan(inventory: Inventory, disk: Entity) -> bool:
     """False for a virtual disk that is known to lie on a LUN, or on datastores of another type."""
     name = inventory.get(disk, "datastore")
     if name is None:
         return inventory.get(disk, "device") is None
-    return bool(types.get(str(name), {None}) & {None, "vsan"})
+    types = {inventory.get(datastore, "type") for datastore in inventory.named(EntityKind.DATASTORE, str(name))}
+    return not types or bool(types & {None, "vsan"})
 
 
 def roles_guessed(inventory: Inventory, disks: list[Entity]) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ from leadline.core.model.incident import Basis, Incident
 from leadline.core.model.power import Power
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Severity
-from leadline.core.statistics.changes import ChangeTable
 
 S = 1_000_000_000
 GUEST = Entity(EntityKind.GUEST, "db01")
@@ -53,16 +52,16 @@ def case(
     felt: Felt = Felt.UNKNOWN,
     as_measured: tuple[Finding, ...] | None = None,
 ) -> Case:
-    table = ChangeTable(capture or Capture())
+    whole = capture or Capture()
     known = findings if as_measured is None else as_measured
-    explained = Explained(findings, known, table, is_placed=False)
+    explained = Explained(findings, known, whole, is_placed=False)
     leads = [f for f in findings if f.severity >= Severity.MEDIUM and not f.is_symptom]
     causes = tuple(Cause("", f.entity, (f,), 1.0, None, Certainty.IS) for f in leads)
     reason = LayerReason(LayerBecause.NO_RULE)
     states = {layer: path if layer is Layer.STORAGE_PATH else LayerState.NOT_EXAMINED for layer in Layer}
     layers = tuple(LayerVerdict(layer, state, reason) for layer, state in states.items())
     of_time = None if disk_share is None else account(disk_share)
-    return Case(incident, findings, causes, of_time, run or RulesRun((), (), ()), explained, layers, table, felt)
+    return Case(incident, findings, causes, of_time, run or RulesRun((), (), ()), explained, layers, whole, felt)
 
 
 def looked(recorded_s: float = 60.0, **more: tuple[Finding, ...]) -> RulesRun:

@@ -35,7 +35,7 @@ from leadline.core.model.account import AccountBasis, Term
 from leadline.core.model.answer import Answer, Certainty, Disk, DiskLevel, Felt, Reason
 from leadline.core.model.capture import LEFT_OUT
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, LayerState, Severity
-from leadline.core.statistics.changes import ChangeTable, is_same
+from leadline.core.statistics.changes import changes_of, is_same
 
 if TYPE_CHECKING:
     from leadline.app.diagnose.causes import Explained
@@ -86,7 +86,7 @@ class Case:
     run: RulesRun
     explained: Explained
     layers: tuple[LayerVerdict, ...]
-    changes: ChangeTable
+    capture: Capture
     felt: Felt
 
     @cached_property
@@ -131,9 +131,7 @@ class Case:
         window = None if self.incident is None else self.incident.window
         clearing = (power.rule for power in self.run.powers if power.part == DISKS and power.clears)
         names = {name for rule in clearing for need in rule_metas()[rule].needs for name in need.split("|")}
-        return window is None or any(
-            _recorded_share(self.changes.capture, name, window) >= SEEN_SHARE for name in names
-        )
+        return window is None or any(_recorded_share(self.capture, name, window) >= SEEN_SHARE for name in names)
 
     @cached_property
     def is_held_back(self) -> bool:
@@ -182,7 +180,7 @@ def answers_of(
             run,
             explained,
             layers,
-            explained.changes,
+            explained.capture,
             symptoms.feeling.felt,
         )
         answers.append(decided(case))
@@ -289,7 +287,7 @@ def near(case: Case) -> Answer | None:
     """A disk is near its limit, beyond it now and then, or busy with requests waiting, and users felt something."""
     if case.incident is None and case.felt is Felt.FINE:
         return None
-    level = near_disk(case.run, case.changes.capture, case.incident, case.explained.uninvolved)
+    level = near_disk(case.run, case.capture, case.incident, case.explained.uninvolved)
     if level is None:
         return None
     return replace(case.answer(Disk.UNKNOWN, level[0], Certainty.MAY_BE), level=level[1])
@@ -297,7 +295,7 @@ def near(case: Case) -> Answer | None:
 
 def damaged(case: Case) -> Answer | None:
     """Damaged lines were left out, and a disk was not measured for so long that it may have been slow unseen."""
-    capture = case.changes.capture
+    capture = case.capture
     if not case.saw_disks or not any(warning.code == LEFT_OUT for one in capture.sources for warning in one.warnings):
         return None
     disks = (group for group in capture.groups if group.metric.startswith(_LATENCIES))  # of reads and of writes, too
@@ -320,7 +318,7 @@ def not_during(case: Case) -> Answer | None:
 
 def load_tool(case: Case) -> Answer | None:
     """Only the results of load tools show the disk: quick, or slow under requests that no rule judges it by."""
-    measured = slowest_result(case.changes.capture)
+    measured = slowest_result(case.capture)
     if measured is None:
         return None
     reason = Reason.LOAD_TOOL if measured.mean_ms < QUICK_MS else Reason.LOADED
@@ -385,12 +383,12 @@ def _slowest(case: Case) -> DiskLevel | None:
     window = None if case.incident is None else case.incident.window
     levels = []
     for metric in _LATENCIES:
-        for group in case.changes.capture.of(metric):
+        for group in case.capture.of(metric):
             inside = np.ones(len(group.times_ns), dtype=bool)
             if window is not None:
                 inside = (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
             latency_ms = group.values[:, inside].astype(np.float64)
-            weights = requests_per_s(case.changes.capture, group)[:, inside]
+            weights = requests_per_s(case.capture, group)[:, inside]
             for disk, row, weight in zip(group.entities, latency_ms, weights, strict=True):
                 known = np.isfinite(row) & (weight > 0)
                 if known.any() and disk not in case.explained.uninvolved:
@@ -430,6 +428,6 @@ def _disk_changes(case: Case) -> Iterator[Change]:
     if case.incident is None:
         return
     for metric in _DISK_WAITS:
-        changes = case.changes.of(metric, case.incident, EntityKind.BLOCK_DEVICE)
+        changes = changes_of(case.capture, metric, case.incident, EntityKind.BLOCK_DEVICE)
         used = (change for change in changes if change.entity not in case.explained.uninvolved)
         yield from (change for change in used if not is_same(change))

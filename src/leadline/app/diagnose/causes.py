@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
     from leadline.core.model.incident import Incident
     from leadline.core.model.who import Who
-    from leadline.core.statistics.changes import ChangeTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +36,14 @@ class Explained:
     Attributes:
         findings: symptoms name what explains them; what explains nothing that was felt is of low severity.
         as_measured: the findings before anything was weighed against what users felt.
+        capture: what was looked at.
         is_placed: findings were compared with the incidents; else limits judged.
         uninvolved: disks that no database uses.
     """
 
     findings: tuple[Finding, ...]
     as_measured: tuple[Finding, ...]
-    changes: ChangeTable
+    capture: Capture
     is_placed: bool
     uninvolved: frozenset[Entity] = frozenset()
 
@@ -52,7 +52,7 @@ class Explained:
         if incident is None or not self.is_placed:
             return self.findings
         return tuple(
-            one for one in self.findings if not has_weight(one) or lowered_in(one, incident, self.changes) is None
+            one for one in self.findings if not has_weight(one) or lowered_in(one, incident, self.capture) is None
         )
 
     def unfelt_layers(self) -> frozenset[Layer]:
@@ -65,7 +65,7 @@ class Explained:
         leads = [one for one in findings if one.severity >= Severity.MEDIUM and not one.is_symptom]
         if incident is not None:  # a setting was the same before; one that names no kind of cause made nothing slow
             leads = [one for one in leads if not _is_mere_setting(one) or _explains_any(one, findings)]
-        who = culprits(self.changes.capture, incident) if leads else ()
+        who = culprits(self.capture, incident) if leads else ()
         return tuple(_cause(lead, findings, incident, account, who) for lead in leads)
 
 
@@ -80,30 +80,30 @@ def _explains_any(finding: Finding, findings: Iterable[Finding]) -> bool:
 
 
 def explained(
-    findings: Iterable[Finding], symptoms: Symptoms, changes: ChangeTable, accounts: tuple[Account | None, ...]
+    findings: Iterable[Finding], symptoms: Symptoms, capture: Capture, accounts: tuple[Account | None, ...]
 ) -> Explained:
     """Join the findings of rules, weighed by what users felt and by where their time went.
 
     Args:
         findings: as the rules made them.
         symptoms: when it was bad, and what was felt.
-        changes: of every series, inside the incidents and outside; the inventory of their capture says what is related.
+        capture: what was looked at; its inventory says what is related.
         accounts: of the added time in each incident.
     """
-    capture, worst = changes.capture, next(iter(accounts), None)
+    worst = next(iter(accounts), None)
     uninvolved = uninvolved_disks(capture)
     once = [_uninvolved(finding, uninvolved) for finding in without_repeats(findings)]
     for incident, account in zip(symptoms.incidents, accounts, strict=True):
         once = _raised(once, incident, account)
     if symptoms.incidents:
-        weighed = joined([_placed(finding, symptoms.incidents, changes) for finding in once], capture)
+        weighed = joined([_placed(finding, symptoms.incidents, capture) for finding in once], capture)
         has_cause = any(has_weight(finding) and not finding.is_symptom for finding in weighed)
         is_placed = has_cause or not any(map(suffered_before, symptoms.incidents))
         kept = weighed if is_placed else joined(once, capture)
     else:
         is_placed, is_fine = False, symptoms.feeling.felt is Felt.FINE
         kept = joined([unfelt(finding, symptoms.feeling) for finding in once] if is_fine else once, capture)
-    return Explained(tuple(order(kept, worst)), tuple(once), changes, is_placed, uninvolved)
+    return Explained(tuple(order(kept, worst)), tuple(once), capture, is_placed, uninvolved)
 
 
 def _uninvolved(finding: Finding, disks: frozenset[Entity]) -> Finding:
@@ -127,11 +127,11 @@ def _raised(findings: list[Finding], incident: Incident, account: Account | None
     return [replace(finding, severity=Severity.MEDIUM) if is_it(finding) else finding for finding in findings]
 
 
-def _placed(finding: Finding, incidents: tuple[Incident, ...], changes: ChangeTable) -> Finding:
+def _placed(finding: Finding, incidents: tuple[Incident, ...], capture: Capture) -> Finding:
     """A finding as it is where it explains one of the incidents; else of low severity, with the reason."""
     if not has_weight(finding):
         return finding
-    reasons = [lowered_in(finding, incident, changes) for incident in incidents]
+    reasons = [lowered_in(finding, incident, capture) for incident in incidents]
     against = [reason for reason in reasons if reason is not None]
     return finding if len(against) < len(reasons) else lowered(finding, against[0])
 

@@ -22,7 +22,6 @@ from leadline.core.contracts.discovery import load_units
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.finding import Diagnosis
 from leadline.core.model.profile import Profile
-from leadline.core.statistics.changes import ChangeTable
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
@@ -75,10 +74,9 @@ def _diagnosed(
 ) -> Diagnosis:
     """The six steps, each called once."""
     symptoms = symptoms_of(capture, incident, normal)
-    changes = ChangeTable(capture)
-    run = run_rules(site, rules, symptoms, changes)
+    run = run_rules(site, rules, symptoms, capture)
     accounts = accounts_of(capture, symptoms.incidents)
-    joined = explained(run.findings, symptoms, changes, accounts)
+    joined = explained(run.findings, symptoms, capture, accounts)
     layers = layers_of(run, joined, symptoms, capture)
     answers = answers_of(symptoms, joined, accounts, run, layers)
     return Diagnosis(

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
     from leadline.core.model.incident import Incident
     from leadline.core.model.profile import Profile
-    from leadline.core.statistics.changes import ChangeTable
 
 NO_INCIDENT = "an incident and a normal time to compare it with"
 SEEN_SHARE = 0.5  # Judgement: what held for half of an incident, or of a short recording, was sustained
@@ -66,17 +65,17 @@ class RulesRun:
         return max(lacking, key=lambda power: power.needed_s, default=None)
 
 
-def run_rules(site: Profile, names: Iterable[str] | None, symptoms: Symptoms, changes: ChangeTable) -> RulesRun:
+def run_rules(site: Profile, names: Iterable[str] | None, symptoms: Symptoms, capture: Capture) -> RulesRun:
     """Ask every rule, or those with some names, about a capture.
 
     Args:
         site: a site's own limits.
         names: of rules; all when None.
         symptoms: rules on changes compare its incidents with their normal; the others look at all of the capture.
-        changes: of the capture.
+        capture: what is looked at.
     """
     incidents = symptoms.incidents
-    looked = _Asked(changes.capture, incidents, changes)
+    looked = _Asked(capture, incidents)
     wanted = None if names is None else set(names)
     findings: list[Finding] = []
     powers: list[Power] = []
@@ -111,7 +110,6 @@ class _Asked:
 
     capture: Capture
     incidents: tuple[Incident, ...]
-    changes: ChangeTable
 
     def __post_init__(self) -> None:
         self._present = _Presence(self.capture)
@@ -152,8 +150,7 @@ class _Asked:
         longest_s = SEEN_SHARE * (power.recorded_s or ALONE_S) if is_short else self._longest_s
         module = load_unit("rule", name)
         for one in self.incidents[: None if meta.of_incident else 1] or (None,):
-            changes = None if power.is_alone else self.changes
-            scope = Scope(one, longest_s, EFFECT_RATIO if is_short else 1.0, changes=changes)
+            scope = Scope(one, longest_s, EFFECT_RATIO if is_short else 1.0)
             context = RuleContext(name, meta, module.__doc__ or "", capture, site.limits.get(name), scope)
             reported = cast("Rule", module).check(context)
             yield from ((_seen_shortly(finding, power) for finding in reported) if is_short else reported)
@@ -161,9 +158,7 @@ class _Asked:
     def ask_again(self, power: Power, site: Profile, **scoped: float) -> Iterator[Finding]:
         """What a rule that found nothing finds in another scope."""
         meta = rule_metas()[power.rule]
-        scope = Scope(
-            next(iter(self.incidents), None), changes=self.changes, **{"longest_s": self._longest_s, **scoped}
-        )
+        scope = Scope(next(iter(self.incidents), None), **{"longest_s": self._longest_s, **scoped})
         context = RuleContext(power.rule, meta, "", self.capture, site.limits.get(power.rule), scope)
         yield from cast("Rule", load_unit("rule", power.rule)).check(context)
 

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 from leadline.core.model.finding import Finding, Lowered, LoweredBecause, Window
 from leadline.core.model.metrics import metric
 from leadline.core.model.vocabulary import Better, Severity
-from leadline.core.statistics.changes import ChangeTable, is_same
+from leadline.core.statistics.changes import change_of, is_same
 
 if TYPE_CHECKING:
     from leadline.core.model.answer import Feeling
+    from leadline.core.model.capture import Capture
     from leadline.core.model.incident import Incident
 
 COVER_MIN = 0.3  # Judgement: of the incident; what was there for less of it is not its cause
 
 
-def lowered_in(finding: Finding, incident: Incident, changes: ChangeTable) -> Lowered | None:
+def lowered_in(finding: Finding, incident: Incident, capture: Capture) -> Lowered | None:
     """Why a finding does not explain an incident; None where it may."""
     if not finding.windows or finding.windows == (incident.window,):
         return None  # a rule that looked at the incident itself compared it
@@ -29,7 +30,7 @@ def lowered_in(finding: Finding, incident: Incident, changes: ChangeTable) -> Lo
     measured = next((e for e in finding.evidence if e.metric is not None and e.entity is not None), None)
     if measured is None or measured.metric is None or measured.entity is None:
         return None
-    change = changes.of_entity(measured.metric, measured.entity, incident)
+    change = change_of(capture, measured.metric, incident, measured.entity)
     if change is None:
         return None
     if is_same(change):

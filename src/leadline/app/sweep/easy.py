@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate import vsan
+from leadline.estate import placement, vsan
 
 GIB = 1024**3
 GUARD = 0.8  # of the capacity, with what is there already
@@ -153,7 +153,7 @@ def _vsan_storage(inventory: Inventory, cluster: Entity) -> Storage | None:
     is_esa = bool(inventory.get(cluster, "vsan_esa"))
     if not groups and not is_esa:
         return None
-    hosts = vsan.hosts_of(inventory, cluster)
+    hosts = placement.hosts_of(inventory, cluster)
     stores = [s for s in inventory.of_kind(EntityKind.DATASTORE) if str(inventory.get(s, "type")).startswith("vsan")]
     cluster_stores = [s for s in stores if s.ancestor(EntityKind.HOST) in (None, *hosts)]
     capacity = None if not cluster_stores else inventory.get(cluster_stores[0], "capacity_gib")

@@ -22,12 +22,13 @@ from leadline.core.contracts.unit_index import unit_index
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.result import run_together
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Role, Severity
-from leadline.core.statistics.changes import ChangeTable
+from leadline.core.statistics.changes import change_of, changes_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.derived import Definition, P, T
     from leadline.core.model.entities import Entity, Inventory
     from leadline.core.model.incident import Change, Incident
     from leadline.core.model.result import Result
@@ -162,14 +163,12 @@ class Scope:
         effect_ratio: how many times its limits what a rule finds must be: more than 1 where a recording is too short
             for the duration, less than 1 to ask what is near a limit.
         load_ratio: how many times its least load (``load_min``) counts: less than 1 to ask of a disk that does little.
-        changes: what each series did inside and outside the incidents, shared by all rules; None: the rule's own.
     """
 
     incident: Incident | None = None
     longest_s: float = float("inf")
     effect_ratio: float = 1.0
     load_ratio: float = 1.0
-    changes: ChangeTable | None = None
 
 
 class RuleContext:
@@ -191,7 +190,6 @@ class RuleContext:
         self._doc = doc
         self._overrides = dict(overrides or {})
         self._scope = scope or Scope()
-        self._changes = self._scope.changes or ChangeTable(capture)
 
     @property
     def inventory(self) -> Inventory:
@@ -263,9 +261,17 @@ class RuleContext:
         """
         return self.capture.aligned(group, metric)
 
+    def table(self, definition: Definition[P, T], *key: P.args, **named: P.kwargs) -> T:
+        """A table over all entities, computed once for all rules; its key is given in order, without names."""
+        return self.capture.table(definition, *key, **named)
+
     def changes(self, metric: str, *kinds: EntityKind) -> list[Change]:
         """What each series of a metric did inside the incident and outside; empty without an incident."""
-        return [] if self.incident is None else self._changes.of(metric, self.incident, *kinds)
+        return [] if self.incident is None else changes_of(self.capture, metric, self.incident, *kinds)
+
+    def change_of(self, metric: str, entity: Entity) -> Change | None:
+        """What an entity's series did inside the incident and outside; None where it was not recorded in both."""
+        return None if self.incident is None else change_of(self.capture, metric, self.incident, entity)
 
     def change(self, metric: str, *kinds: EntityKind) -> Change | None:
         """The change of the series that had most of a metric, inside or outside; None where it was not recorded."""

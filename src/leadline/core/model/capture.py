@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leadline.core.io.packed import PackedValues
+from leadline.core.model.derived import Definition, P, T, Tables
 from leadline.core.model.entities import Entity, Inventory
-from leadline.core.model.meter import Meter
+from leadline.core.model.meter import Meter, looked_at
 from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.vocabulary import EntityKind
 
@@ -67,14 +68,10 @@ class _Values:
         if group is None:
             raise AttributeError  # there is no default
         stored = group.stored
-        if group.meter is not None:
-            group.meter.count("rows", group.metric, 1 if group.__dict__.get("is_looked_at") else stored.shape[0])
-            group.__dict__["is_looked_at"] = True  # a further look, at one row after the other, copies nothing
-        if not isinstance(stored, PackedValues):
-            return stored
-        if group.meter is not None:
+        if group.meter is not None and isinstance(stored, PackedValues):
             group.meter.count("cells", group.metric, stored.shape[0] * stored.shape[1])
-        return stored.unpacked()
+        values = stored.unpacked() if isinstance(stored, PackedValues) else stored
+        return values if group.meter is None else looked_at(values, group.metric, group.meter)
 
     def __set__(self, group: SeriesGroup, values: NDArray[np.floating[Any]] | PackedValues) -> None:
         group.__dict__["stored"] = values
@@ -266,6 +263,12 @@ class Capture:
             whole[rows] = values
         return whole if whole is not None and not np.isnan(whole).all() else None
 
+    def table(self, definition: Definition[P, T], *key: P.args, **named: P.kwargs) -> T:
+        """A table over all entities, computed once for whoever asks; its key is given in order, without names."""
+        assert not named
+        table: T = self._index.tables.of(self, definition, key)
+        return table
+
     def is_aligned(self, group: SeriesGroup, metric: str) -> bool:
         """Whether any entity of a group has another metric at the same times, be it measured or not."""
         entities = set(group.entities)
@@ -363,7 +366,7 @@ class _Index:
     """The groups of a capture that have series, by metric, and by metric and recording; each in their order.
 
     ``groups`` is the list that was looked at and ``count`` its length then. ``handed_out`` is what `Capture.of`
-    answered and ``measured`` what other metrics were aligned with: rules ask the same for one entity after the other.
+    answered, ``measured`` what other metrics were aligned with, and ``tables`` what was derived.
     """
 
     groups: list[SeriesGroup]
@@ -372,11 +375,12 @@ class _Index:
     by_source: dict[tuple[str, int], list[SeriesGroup]]
     handed_out: dict[tuple[str, tuple[EntityKind, ...]], list[SeriesGroup]]
     measured: dict[tuple[str, int, int], SeriesGroup | None]
+    tables: Tables
 
     @classmethod
     def of(cls, groups: list[SeriesGroup]) -> _Index:
         """The index of a list as it is now."""
-        index = cls(groups, len(groups), {}, {}, {}, {})
+        index = cls(groups, len(groups), {}, {}, {}, {}, Tables())
         for group in groups:
             if group.entities:
                 index.by_metric.setdefault(group.metric, []).append(group)

@@ -127,25 +127,32 @@ class Inventory:
     _vms: dict[str, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _members: dict[str, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _kinds: dict[EntityKind, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _counted: int = field(default=-1, init=False, repr=False, compare=False)
+    _names: dict[tuple[EntityKind, str], list[Entity]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _guests: dict[Entity, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _counted: tuple[int, int] | None = field(default=None, init=False, repr=False, compare=False)
+    version: int = field(default=0, init=False, repr=False, compare=False)  # counts changes
 
     def add(self, entity: Entity, source: str, /, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
         """Record that an entity exists, with settings; None values are "not known" and are not kept."""
+        self.version += 1
         facts = self.facts.setdefault(entity, {})
         for name, value in settings.items():
             if value is not None:
                 _keep(facts, name, Fact(value, source, guessed))
         if "cluster" in settings:
-            self._counted = -1  # the index holds the hosts of each cluster
+            self._counted = None  # the index holds the hosts of each cluster
         return entity
 
     def merge(self, other: Inventory) -> None:
         """Take in what another inventory knows; this one's facts win where both are of the same rank."""
+        self.version += 1
         for entity, facts in other.facts.items():
             known = self.facts.setdefault(entity, {})
             for name, fact in facts.items():
                 _keep(known, name, fact)
-        self._counted = -1
+        self._counted = None
         for guest, vm in other.links.items():
             self.links.setdefault(guest, vm)
 
@@ -166,6 +173,21 @@ class Inventory:
         """Entities of a kind, in the order they were found."""
         self._index()
         return list(self._kinds.get(kind, ()))
+
+    def named(self, kind: EntityKind, name: str) -> list[Entity]:
+        """Entities of a kind with a name, whatever they are part of."""
+        self._index()
+        return list(self._names.get((kind, name), ()))
+
+    def members(self, cluster: str) -> list[Entity]:
+        """Hosts whose setting ``cluster`` is a name."""
+        self._index()
+        return list(self._members.get(cluster, ()))
+
+    def guests_of(self, vm: Entity) -> list[Entity]:
+        """Guests that run in a VM, as `vm_of` has it."""
+        self._index()
+        return list(self._guests.get(vm, ()))
 
     def children(self, parent: Entity, kind: EntityKind | None = None) -> list[Entity]:
         """Direct children of an entity, of one kind or of all."""
@@ -188,10 +210,13 @@ class Inventory:
 
     def _index(self) -> None:
         """Make the index of kinds, children, VMs by short name and hosts by cluster anew when entities were added."""
-        if self._counted == len(self.facts):
+        counted = (len(self.facts), len(self.links))
+        if self._counted == counted:
             return
         self._children, self._of_kind, self._vms, self._members, self._kinds = {}, {}, {}, {}, {}
+        self._names, self._guests = {}, {}
         for entity, facts in self.facts.items():
+            self._names.setdefault((entity.kind, entity.name), []).append(entity)
             self._kinds.setdefault(entity.kind, []).append(entity)
             if entity.parent is not None:
                 self._children.setdefault(entity.parent, []).append(entity)
@@ -199,7 +224,11 @@ class Inventory:
                 self._vms.setdefault(_short(entity.name), []).append(entity)
             if entity.kind is EntityKind.HOST and "cluster" in facts:
                 self._members.setdefault(str(facts["cluster"].value), []).append(entity)
-        self._counted = len(self.facts)
+        self._counted = counted
+        for guest in self._kinds.get(EntityKind.GUEST, ()):
+            vm = self.vm_of(guest)
+            if vm is not None:
+                self._guests.setdefault(vm, []).append(guest)
 
     def related(self, one: Entity, other: Entity) -> bool:
         """Whether one is the other, part of the other, or they are a guest (part) and its VM (part) or VM's host."""

@@ -10,9 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from leadline.core.model.entities import Entity
 
 _PASSED_ON = frozenset({"capture", "meter", "rule", "dataclasses", "functools"})  # modules that pass a question on
@@ -62,6 +66,57 @@ class Scanned(list["Entity"]):
     def __iter__(self) -> Iterator[Entity]:
         self._meter.count("entities", self._metric, len(self))
         return super().__iter__()
+
+
+class _LookedAt(np.ndarray[Any, np.dtype[Any]]):
+    """Values of a series group that count the rows that are computed with; what comes of them is a plain array."""
+
+    metric: str
+    meter: Meter | None = None
+
+    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - as NumPy has it
+        part = self.view(np.ndarray)[key]
+        self._count(part)
+        return part
+
+    def __iter__(self) -> Iterator[Any]:
+        self._count(self)
+        return iter(self.view(np.ndarray))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:  # noqa: ANN401
+        self._count(self)
+        plain = [_plain(one) for one in inputs]
+        if "out" in named:
+            named["out"] = tuple(map(_plain, named["out"]))
+        return getattr(ufunc, method)(*plain, **named)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, named: Any) -> Any:  # noqa: ANN401
+        self._count(self)
+        return function(*_all_plain(arguments), **{name: _all_plain(value) for name, value in named.items()})
+
+    def astype(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+        """As NumPy has it, and counted."""
+        self._count(self)
+        return self.view(np.ndarray).astype(*arguments, **named)
+
+    def _count(self, part: Any) -> None:  # noqa: ANN401
+        if self.meter is not None:
+            self.meter.count("rows", self.metric, part.shape[0] if getattr(part, "ndim", 0) == 2 else 1)
+
+
+def looked_at(values: NDArray[Any], metric: str, meter: Meter) -> NDArray[Any]:
+    """The same values [k, n], which count when they are computed with."""
+    counted = values.view(_LookedAt)
+    counted.metric, counted.meter = metric, meter
+    return counted
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    return value.view(np.ndarray) if isinstance(value, _LookedAt) else value
+
+
+def _all_plain(value: Any) -> Any:  # noqa: ANN401
+    return type(value)(map(_all_plain, value)) if isinstance(value, list | tuple) else _plain(value)
 
 
 def _helper() -> str:

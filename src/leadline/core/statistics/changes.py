@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leadline.core.model.derived import Recorded, derived
 from leadline.core.model.finding import Window
 from leadline.core.model.incident import Change, Incident
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.capture import SeriesGroup
     from leadline.core.model.entities import Entity
     from leadline.core.model.vocabulary import EntityKind
 
@@ -30,30 +30,27 @@ _COUNTED = frozenset({"per_s", "bytes_per_s", "kib_per_s", "mib_per_s", "mbit_pe
 _LEFT_OUT = 0.15  # Judgement: at each end
 
 
-@dataclass(eq=False)
-class ChangeTable:
-    """What each series of a capture did inside an incident and outside it; each is computed once, when asked for."""
+@derived()
+def changes_by_entity(reader: Recorded, metric: str, incident: Incident) -> Mapping[Entity, list[Change]]:
+    """What each series of a metric did inside an incident and outside, by entity; of those recorded in both."""
+    by_entity: dict[Entity, list[Change]] = {}
+    for group in reader.of(metric):
+        for row, entity in enumerate(group.entities):
+            change = change_in(group, row, incident)
+            if change is not None:
+                by_entity.setdefault(entity, []).append(change)
+    return by_entity
 
-    capture: Capture
-    _known: dict[tuple[str, Incident], list[Change]] = field(default_factory=dict)
 
-    def of(self, metric: str, incident: Incident, *kinds: EntityKind) -> list[Change]:
-        """The changes of the series of a metric, of some kinds of entities or of all; none where nothing compares."""
-        key = (metric, incident)
-        if key not in self._known:
-            self._known[key] = list(self._computed(metric, incident))
-        return [change for change in self._known[key] if not kinds or change.entity.kind in kinds]
+def changes_of(recorded: Recorded, metric: str, incident: Incident, *kinds: EntityKind) -> list[Change]:
+    """The changes of the series of a metric, of some kinds of entities or of all; none where nothing compares."""
+    known = recorded.table(changes_by_entity, metric, incident)
+    return [change for entity, some in known.items() if not kinds or entity.kind in kinds for change in some]
 
-    def of_entity(self, metric: str, entity: Entity, incident: Incident) -> Change | None:
-        """The change of one entity's series; None where it was not recorded inside and outside."""
-        return next((one for one in self.of(metric, incident, entity.kind) if one.entity == entity), None)
 
-    def _computed(self, metric: str, incident: Incident) -> Iterator[Change]:
-        for group in self.capture.of(metric):
-            for row in range(len(group.entities)):
-                change = change_in(group, row, incident)
-                if change is not None:
-                    yield change
+def change_of(recorded: Recorded, metric: str, incident: Incident, entity: Entity) -> Change | None:
+    """The change of one entity's series, of the first recording; None where it was not recorded in both."""
+    return next(iter(recorded.table(changes_by_entity, metric, incident).get(entity, ())), None)
 
 
 def change_in(group: SeriesGroup, row: int, incident: Incident) -> Change | None:

@@ -11,7 +11,7 @@ from leadline.core.contracts.rule import Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.disks import means_over
+from leadline.estate.derived.series import mean_of
 from leadline.estate.guests import cpu_count
 from leadline.rules._families.levels import looked_at
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from leadline.core.contracts.rule import RuleContext
     from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.entities import Entity
 
 SAMPLE_COUNT_MIN = 4
 NEEDS = ("process_cpu_wait_pct", "process_cpu_pct")
@@ -40,30 +41,50 @@ def capped_program(context: RuleContext, is_meant: Callable[[str], bool]) -> Fin
         inside = _within(context, group)
         if runs is None or not inside.any():
             continue
-        waits = np.nan_to_num(group.values.astype(np.float64))
+        waits, runs = (np.nan_to_num(values.astype(np.float64)) for values in (group.values, runs))
+        used = _used_by_guest(group, runs)
         met = inside & (waits >= context.limit("waits"))
         counts = np.count_nonzero(met, axis=1)
         for row in np.flatnonzero(counts >= np.maximum(context.limit("share") * inside.sum(), SAMPLE_COUNT_MIN)):
             if not is_meant(group.entities[int(row)].name.split("[")[0]):
                 continue
-            finding = _of_process(context, group, int(row), met[row], np.nan_to_num(runs.astype(np.float64)))
+            guest = group.entities[int(row)].ancestor(EntityKind.GUEST)
+            finding = (
+                None
+                if guest is None
+                else _of_process(context, group.take([int(row)]), met[row], runs[row], used[guest])
+            )
             if finding is not None and (best is None or finding.score > best.score):
                 best = finding
     return best
 
 
+def _used_by_guest(group: SeriesGroup, runs: NDArray[np.float64]) -> dict[Entity, NDArray[np.float64]]:
+    """What all processes of each guest use together, [n], percent of one CPU; ``runs`` [k, n] of each process."""
+    used: dict[Entity, NDArray[np.float64]] = {}
+    for entity, values in zip(group.entities, runs, strict=True):
+        guest = entity.ancestor(EntityKind.GUEST)
+        if guest is not None:
+            used[guest] = used[guest] + values if guest in used else values
+    return used
+
+
 def _of_process(
-    context: RuleContext, group: SeriesGroup, row: int, met: NDArray[np.bool_], runs: NDArray[np.float64]
+    context: RuleContext,
+    process: SeriesGroup,
+    met: NDArray[np.bool_],
+    runs: NDArray[np.float64],
+    used_by_all: NDArray[np.float64],
 ) -> Finding | None:
-    """A finding of one process [row] in the samples [n] in which it waits."""
-    entity = group.entities[row]
+    """A finding of one process in the samples [n] in which it waits."""
+    (entity,) = process.entities
     guest = entity.ancestor(EntityKind.GUEST)
-    waited, ran = float(np.nanmean(group.values[row][met])), float(runs[row][met].mean())
+    waited, ran = float(np.nanmean(process.values[0][met])), float(runs[met].mean())
     if guest is None or waited < context.limit("by_run") * ran:
         return None
-    used = float(runs[:, met].sum(axis=0).mean()) / cpu_count(context, guest)
-    busy = means_over(context.of("guest_cpu_busy_pct", EntityKind.GUEST), looked_at(context), guest)
-    used = max(used, busy.get(guest, 0.0))  # programs that came and went between two samples are in the whole alone
+    used = float(used_by_all[met].mean()) / cpu_count(context, guest)
+    busy = mean_of(context, "guest_cpu_busy_pct", guest, looked_at(context))
+    used = max(used, busy or 0.0)  # programs that came and went between two samples are in the whole alone
     if not used < context.limit("busy_max"):
         return None
     name = entity.name.split("[")[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from leadline.core.contracts.rule import RuleContext
@@ -68,5 +68,5 @@ def over_latency(context: RuleContext, spec: Over) -> Iterator[Finding]:
     yield from over_groups(context, nearest_latencies(context, spec.metric), spec)
 
 
-def _judged(devices: DeviceClass, known: dict[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:
+def _judged(devices: DeviceClass, known: Mapping[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:
     return lambda _, entity: devices.judged(known.get(entity, Use()))

@@ -9,7 +9,7 @@ from leadline.core.contracts.rule import RuleContext
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.metrics import metrics
 from leadline.core.model.units import show
-from leadline.estate.disks import means_over
+from leadline.estate.derived.series import mean_of
 
 WAYS = ("reads", "writes")
 TIMES_MIN = 3.0  # Judgement: a cache makes one way several times as quick as the other; less is a mix of sizes
@@ -59,8 +59,8 @@ def slow_way(context: RuleContext, finding: Finding, metric: str, limit: float) 
         name = f"{metric}_{way}"
         if name not in metrics():
             return None
-        latency = _mean(context, name, finding)
-        rate = _mean(context, f"disk_{way}s_per_s", finding)
+        latency = mean_of(context, name, finding.entity, finding.windows)
+        rate = mean_of(context, f"disk_{way}s_per_s", finding.entity, finding.windows)
         if latency is None or latency <= 0.0 or (rate is not None and rate < RATE_MIN):
             return None
         latencies.append(latency)
@@ -68,10 +68,6 @@ def slow_way(context: RuleContext, finding: Finding, metric: str, limit: float) 
     if quick >= limit or slow <= limit or slow < TIMES_MIN * quick:
         return None
     return WAYS[latencies.index(slow)], slow, quick
-
-
-def _mean(context: RuleContext, metric: str, finding: Finding) -> float | None:
-    return means_over(context.of(metric), finding.windows, finding.entity).get(finding.entity)
 
 
 def _advice(context: RuleContext, way: str, otherwise: str) -> str:

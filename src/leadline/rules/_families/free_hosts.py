@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from leadline.core.contracts.rule import RuleContext, Threshold
-from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.disks import means_over
+from leadline.estate.derived.series import mean_of
 
 MIB_IN_GIB = 1024.0
 USES = ("host_memory_free_mib", "host_memory_machine_mib", "host_memory_state_count", "memory_swap_write_mib_per_s")
@@ -43,8 +42,8 @@ def _free_on_host(context: RuleContext, finding: Finding) -> Evidence | None:
     host = finding.entity.ancestor(EntityKind.HOST)
     if finding.entity.kind is not EntityKind.VM or host is None:
         return None
-    free, machine = (_mean(context, metric, finding.windows, host) for metric in USES[:2])
-    state = _mean(context, "host_memory_state_count", finding.windows, host)
+    free, machine = (mean_of(context, metric, host, finding.windows) for metric in USES[:2])
+    state = mean_of(context, "host_memory_state_count", host, finding.windows)
     if free is None or machine is None or machine <= 0.0 or (state is not None and state > 0.0):
         return None
     if 100.0 * free < context.limit("free_min") * machine:
@@ -62,16 +61,12 @@ def _free_on_host(context: RuleContext, finding: Finding) -> Evidence | None:
 
 
 def _is_taken_now(context: RuleContext, finding: Finding) -> bool:
-    if (_mean(context, "memory_swap_write_mib_per_s", finding.windows, finding.entity) or 0.0) > 0.0:
+    if (mean_of(context, "memory_swap_write_mib_per_s", finding.entity, finding.windows) or 0.0) > 0.0:
         return True
     start, end = finding.windows[0].start_ns, finding.windows[-1].end_ns
     middle = (start + end) // 2
     first, last = (
-        _mean(context, "memory_balloon_mib", (window,), finding.entity)
+        mean_of(context, "memory_balloon_mib", finding.entity, (window,))
         for window in (Window(start, middle), Window(middle, end))
     )
     return first is not None and last is not None and last > 0.0 and last >= KEPT_SHARE * first
-
-
-def _mean(context: RuleContext, metric: str, windows: tuple[Window, ...], entity: Entity) -> float | None:
-    return means_over(context.of(metric), windows, entity).get(entity)

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline.core.model.derived import Recorded, derived
 from leadline.core.model.finding import Window
 from leadline.core.model.incident import Change
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from leadline.core.contracts.rule import RuleContext
     from leadline.core.model.entities import Entity
     from leadline.core.model.vocabulary import EntityKind
@@ -25,23 +28,33 @@ def looked_at(context: RuleContext) -> tuple[Window, ...]:
     return () if span is None else (Window(span[0], span[1]),)
 
 
-def level(context: RuleContext, metric: str, *kinds: EntityKind, of: Entity | None = None) -> Change | None:
-    """The change of the series that had most of a metric; without an incident its mean, with a normal of NaN.
-
-    ``of`` leaves only one entity's series.
-    """
-    if context.incident is not None and of is None:
-        return context.change(metric, *kinds)
+def level(context: RuleContext, metric: str, *kinds: EntityKind) -> Change | None:
+    """The change of the series that had most of a metric; without an incident its mean, with a normal of NaN."""
     if context.incident is not None:
-        changes = (change for change in context.changes(metric, *kinds) if change.entity == of)
-        return max(changes, key=lambda change: max(change.normal, change.during), default=None)
-    means = [
-        Change(entity, metric, group.unit, _NAN, float(np.mean(values[np.isfinite(values)])), _NAN, 0.0)
-        for group in context.of(metric, *kinds)
-        for entity, values in zip(group.entities, group.values, strict=True)
-        if np.isfinite(values).any() and of in (None, entity)
-    ]
+        return context.change(metric, *kinds)
+    means = (
+        change for entity, change in context.table(mean_levels, metric).items() if not kinds or entity.kind in kinds
+    )
     return max(means, key=lambda change: change.during, default=None)
+
+
+def level_of(context: RuleContext, metric: str, entity: Entity) -> Change | None:
+    """The same of one entity."""
+    return context.change_of(metric, entity) or (
+        None if context.incident is not None else context.table(mean_levels, metric).get(entity)
+    )
+
+
+@derived()
+def mean_levels(reader: Recorded, metric: str) -> Mapping[Entity, Change]:
+    """The mean of each series of a metric as a change without a normal; of several recordings the highest."""
+    levels: dict[Entity, Change] = {}
+    for group in reader.of(metric):
+        for entity, values in zip(group.entities, group.values, strict=True):
+            known = values[np.isfinite(values)]
+            if len(known) and not (entity in levels and levels[entity].during >= known.mean()):
+                levels[entity] = Change(entity, metric, group.unit, _NAN, float(np.mean(known)), _NAN, 0.0)
+    return levels
 
 
 def is_more(change: Change, times: float) -> bool:

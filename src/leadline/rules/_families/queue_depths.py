@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leadline.core.model.finding import Evidence
-from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.derived.series import places_by_entity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,11 +71,8 @@ def cut_shares(context: RuleContext, group: SeriesGroup) -> NDArray[np.floating[
 
 def depth_cut(context: RuleContext, device: Entity, windows: Sequence[Window]) -> DepthCut | None:
     """The cut of a device's queue depth within some windows; None where it was not cut by more than `CUT_SHARE_MIN`."""
-    for group in context.of(DEPTH, EntityKind.DEVICE):
-        rows = group.rows_of(device)
-        if not len(rows):
-            continue
-        part = group.take(rows)
+    for place in context.table(places_by_entity, DEPTH).get(device, ()):
+        part = place.alone()
         cut_pct = cut_shares(context, part)[0]
         inside = np.zeros(cut_pct.shape, dtype=bool)
         for window in windows:

@@ -30,7 +30,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.rules._families.changes import LONGER_TRANSACTIONS, changed, ratio, shown, throughput
-from leadline.rules._families.levels import level
+from leadline.rules._families.levels import level, level_of
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
 def _in_batches(context: RuleContext, log: Change) -> bool:
     """Whether transactions insert many rows each, and fill the log."""
     inserted = level(context, "db_rows_inserted_per_s")
-    done = None if inserted is None else level(context, "db_tps", of=inserted.entity)
+    done = None if inserted is None else level_of(context, "db_tps", inserted.entity)
     if inserted is None or done is None or log.during < context.limit("log_least"):
         return False
     return inserted.during >= context.limit("batch") * done.during

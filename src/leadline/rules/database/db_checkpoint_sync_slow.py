@@ -35,6 +35,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.derived.series import places_by_entity
 from leadline.estate.templates import Over, over_threshold
 
 _SYNC, _LONGEST = "db_checkpoint_sync_ms", "db_checkpoint_sync_longest_ms"
@@ -65,9 +66,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 
 def _slowest_file(context: RuleContext, finding: Finding) -> Iterator[Evidence]:
-    for group in context.of(_LONGEST):
-        row = group.row(finding.entity)
-        highest = 0.0 if row is None else float(np.nanmax(row, initial=0.0))
+    for group, row in context.table(places_by_entity, _LONGEST).get(finding.entity, ()):
+        highest = float(np.nanmax(group.values[row], initial=0.0))
         if highest:
             statement = f"its slowest file took up to {show(highest, 'ms')}"
             yield Evidence(statement, metric=_LONGEST, entity=finding.entity, statistic="max", value=highest, unit="ms")

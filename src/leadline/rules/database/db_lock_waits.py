@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,8 +40,13 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.disks import means_over
+from leadline.estate.derived.series import mean_of, means_of_parts, places_by_parent
 from leadline.estate.templates import Over, over_threshold
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.core.model.capture import SeriesGroup
 
 _WAITS = "db_wait_event_sessions_count"
 _DISK_EVENTS = (
@@ -87,14 +93,14 @@ def _logged(context: RuleContext) -> Iterator[Finding]:
     says = "{value} sessions of {where} wait for a lock, by the server's log"
     for finding in over_threshold(context, Over(metric, "sessions that wait for a lock", mostly=True, says=says)):
         head = _head(context, finding, _LOGGED_BEHIND)
-        waiting = means_over(context.of(metric), finding.windows, finding.entity).get(finding.entity, float("inf"))
+        waiting = mean_of(context, metric, finding.entity, finding.windows)
         evidence = finding.evidence if head is None else (*finding.evidence, head)
         entity = None if head is None else head.entity
-        behind = 0.0 if entity is None else means_over(context.of(_LOGGED_BEHIND), finding.windows, entity)[entity]
+        behind = 0.0 if entity is None else mean_of(context, _LOGGED_BEHIND, entity, finding.windows) or 0.0
         if not context.of(_LOGGED_BEHIND):
             unknown = Evidence("the log does not say who held the lock: its lines of DETAIL are missing")
             yield replace(finding, severity=Severity.MEDIUM, evidence=(*evidence, unknown))
-        elif behind < context.limit("behind_one") * waiting:
+        elif behind < context.limit("behind_one") * (float("inf") if waiting is None else waiting):
             reason = Evidence("but many processes hold the locks, each for a short time: something else slows them")
             yield replace(finding, severity=Severity.LOW, evidence=(*evidence, reason))
         else:
@@ -103,13 +109,10 @@ def _logged(context: RuleContext) -> Iterator[Finding]:
 
 def _behind_io(context: RuleContext, finding: Finding) -> Finding:
     """The finding, of low severity where many sessions wait for a disk meanwhile."""
-    blocked = means_over(context.of("db_blocked_sessions_count"), finding.windows, finding.entity)
-    waiting = sum(
-        value
-        for entity, value in means_over(context.of(_WAITS), finding.windows).items()
-        if entity.parent == finding.entity and entity.name.startswith(_DISK_EVENTS)
-    )
-    if waiting < context.limit("behind_io") * blocked.get(finding.entity, float("inf")):
+    blocked = mean_of(context, "db_blocked_sessions_count", finding.entity, finding.windows)
+    waits = means_of_parts(context, _WAITS, finding.entity, finding.windows)
+    waiting = sum(value for entity, value in waits.items() if entity.name.startswith(_DISK_EVENTS))
+    if blocked is None or waiting < context.limit("behind_io") * blocked:
         return finding
     reason = Evidence(
         f"but {waiting:.2g} sessions wait for the log or for a read: whoever holds the lock waits for a disk",
@@ -123,15 +126,12 @@ def _behind_io(context: RuleContext, finding: Finding) -> Finding:
 
 
 def _head(context: RuleContext, finding: Finding, metric: str) -> Evidence | None:
-    """The session behind which most waited in the windows of a finding."""
+    """The session of a server behind which most waited in the windows of a finding."""
     waited: dict[Entity, float] = {}
-    for group in context.of(metric):
-        inside = np.zeros(len(group.times_ns), dtype=bool)
-        for window in finding.windows:
-            inside |= (group.times_ns >= window.start_ns) & (group.times_ns <= window.end_ns)
-        for entity, values in zip(group.entities, group.values, strict=True):
-            if inside.any() and np.isfinite(values[inside]).any():
-                waited[entity] = float(np.nanmean(values[inside]))
+    for group, row in context.table(places_by_parent, metric).get(finding.entity, ()):
+        values = group.values[row][_inside(group, finding)]
+        if np.isfinite(values).any():
+            waited[group.entities[row]] = float(np.nanmean(values))
     if not waited:
         return None
     entity = max(waited, key=lambda one: waited[one])
@@ -143,3 +143,11 @@ def _head(context: RuleContext, finding: Finding, metric: str) -> Evidence | Non
         value=waited[entity],
         unit="count",
     )
+
+
+def _inside(group: SeriesGroup, finding: Finding) -> NDArray[np.bool_]:
+    """The samples [n] of a group that lie in the windows of a finding."""
+    inside = np.zeros(len(group.times_ns), dtype=bool)
+    for window in finding.windows:
+        inside |= (group.times_ns >= window.start_ns) & (group.times_ns <= window.end_ns)
+    return inside

@@ -35,7 +35,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
+from leadline.estate.derived.series import mean_of
 from leadline.estate.templates import Over, over_threshold
 
 _OF_SESSIONS, _OF_BACKGROUND = "db_wait_event_sessions_count", "db_background_wait_event_sessions_count"
@@ -97,5 +97,5 @@ def _writing(context: RuleContext, server: Entity, windows: tuple[Window, ...]) 
         mean
         for metric in (_OF_SESSIONS, _OF_BACKGROUND)
         for event in events
-        for mean in means_over(context.of(metric), windows, event).values()
+        if (mean := mean_of(context, metric, event, windows)) is not None
     )

@@ -25,11 +25,11 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.model.entities import Entity
+from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
 from leadline.estate.disks import Busy, Use, uses, whole_disk
@@ -86,10 +86,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for finding in over_groups(context, context.of("guest_disk_flush_latency_ms", EntityKind.BLOCK_DEVICE), flushes):
         by_disk.setdefault(finding.entity, []).append(finding)
     for disk, findings in by_disk.items():
-        yield replace(joined(findings, context.limit("duration")), entity=_database_on(context, disk) or disk)
+        yield replace(joined(findings, context.limit("duration")), entity=_database_on(context.inventory, disk) or disk)
 
 
-def _given_log(known: dict[Entity, Use], measured: set[Entity | None]) -> Callable[[RuleContext, Entity], bool]:
+def _given_log(known: Mapping[Entity, Use], measured: set[Entity | None]) -> Callable[[RuleContext, Entity], bool]:
     def keep(_: RuleContext, entity: Entity) -> bool:
         use = known.get(entity, Use())
         return use.role is Role.WAL and not use.guessed and entity.ancestor(EntityKind.GUEST) not in measured
@@ -97,10 +97,10 @@ def _given_log(known: dict[Entity, Use], measured: set[Entity | None]) -> Callab
     return keep
 
 
-def _database_on(context: RuleContext, disk: Entity) -> Entity | None:
-    inventory = context.inventory
-    for database in inventory.of_kind(EntityKind.DATABASE):
+def _database_on(inventory: Inventory, disk: Entity) -> Entity | None:
+    """The database of the same guest that keeps its log on a disk."""
+    for database in [] if disk.parent is None else inventory.children(disk.parent, EntityKind.DATABASE):
         device = inventory.get(database, "wal_device")
-        if database.parent == disk.parent and device is not None and whole_disk(str(device)) == whole_disk(disk.name):
+        if device is not None and whole_disk(str(device)) == whole_disk(disk.name):
             return database
     return None

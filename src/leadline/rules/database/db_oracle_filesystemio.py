@@ -23,7 +23,7 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
@@ -60,7 +60,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
             yield finding_of_parameters(context, database, (summary, META.severity), bad)
 
 
-def _on_asm(context: RuleContext, known: dict[Entity, Use], database: Entity) -> bool:
+def _on_asm(context: RuleContext, known: Mapping[Entity, Use], database: Entity) -> bool:
     target = parameter(context.inventory, database, "db_create_file_dest")
     if target is not None and str(target).startswith("+"):
         return True

@@ -35,6 +35,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import several
 from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.derived.series import places_by_entity
 from leadline.rules._families.changes import LONGER_TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ def _of_history(context: RuleContext, server: Entity, length: float) -> Finding:
     limit = context.stated_limit("history_warn")
     text = f"the history list of {server.label()} is {length:,.0f} long"
     evidence = [Evidence(text, metric=_HISTORY, entity=server, statistic="max", value=length, threshold=limit)]
-    rows = (group.row(server) for group in context.of(_OLDEST))
-    ages = [float(np.nanmax(row)) for row in rows if row is not None and np.isfinite(row).any()]
+    rows = (group.values[row] for group, row in context.table(places_by_entity, _OLDEST).get(server, ()))
+    ages = [float(np.nanmax(row)) for row in rows if np.isfinite(row).any()]
     tail = ""
     if ages:
         evidence.append(Evidence(f"the oldest transaction is {_span(max(ages))} old", metric=_OLDEST, entity=server))

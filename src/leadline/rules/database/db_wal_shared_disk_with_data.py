@@ -29,7 +29,7 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
@@ -94,7 +94,7 @@ def _entity_of(name: str, database: Entity) -> Entity:
     return Entity(EntityKind.BLOCK_DEVICE, name, database.parent)
 
 
-def _disks_by_owner(known: dict[Entity, Use]) -> dict[Entity, dict[Entity, Use]]:
+def _disks_by_owner(known: Mapping[Entity, Use]) -> dict[Entity, dict[Entity, Use]]:
     owners: dict[Entity, dict[Entity, Use]] = {}
     for disk, use in known.items():
         if disk.kind in (EntityKind.VIRTUAL_DISK, EntityKind.BLOCK_DEVICE) and disk.parent is not None:
@@ -102,7 +102,7 @@ def _disks_by_owner(known: dict[Entity, Use]) -> dict[Entity, dict[Entity, Use]]
     return owners
 
 
-def _of_disks(context: RuleContext, owner: Entity, disks: dict[Entity, Use], stores: Datastores) -> Finding | None:
+def _of_disks(context: RuleContext, owner: Entity, disks: Mapping[Entity, Use], stores: Datastores) -> Finding | None:
     for data in (disk for disk, use in disks.items() if use.role is Role.DATA):
         for wal in (disk for disk, use in disks.items() if use.role is Role.WAL):
             shared = _shared(context, stores, data, wal)

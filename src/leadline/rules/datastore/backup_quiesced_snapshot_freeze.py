@@ -32,10 +32,12 @@ import numpy as np
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.capture import SeriesGroup
-from leadline.core.model.entities import Entity
+from leadline.core.model.derived import Recorded, derived
+from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.events import events_of
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.derived.series import Place, Places, placed
 from leadline.estate.disks import io_rate, is_whole
 from leadline.estate.guest_settings import is_windows
 from leadline.estate.timeline import whole_of_parts, window_mean
@@ -61,7 +63,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """One finding per VM; every such snapshot is evidence."""
     for vm in context.inventory.of_kind(EntityKind.VM):
         taken = [moment.time_ns for moment in events_of(context.inventory, vm, {"snapshot-quiesced"})]
-        if not taken or _runs_windows(context, vm):
+        if not taken or _runs_windows(context.inventory, vm):
             continue
         loaded = _under_load(context, vm, taken)
         if loaded:
@@ -74,7 +76,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
 def _under_load(context: RuleContext, vm: Entity, taken: list[int]) -> dict[int, Evidence]:
     """The snapshots taken under load, by their time, with the numbers."""
     evidence_by_time: dict[int, Evidence] = {}
-    for group in _rates(context, vm):
+    for place in context.table(_rates_by_vm).get(vm, ()):
+        group = place.alone()
         measured = group.values[0][np.isfinite(group.values[0])]
         peak = float(np.quantile(measured, _PEAK)) if measured.size else float("nan")
         ends = np.array(taken, dtype=np.int64)
@@ -87,28 +90,37 @@ def _under_load(context: RuleContext, vm: Entity, taken: list[int]) -> dict[int,
     return evidence_by_time
 
 
-def _rates(context: RuleContext, vm: Entity) -> list[SeriesGroup]:
-    """Operations per second of the VM's disks together: of its virtual disks, else of its guest's block devices."""
-    for disk, machine in ((EntityKind.VIRTUAL_DISK, EntityKind.VM), (EntityKind.BLOCK_DEVICE, EntityKind.GUEST)):
-        rates: list[SeriesGroup] = []
+@derived("disk_iops", "disk_reads_per_s", "disk_writes_per_s")
+def _rates_by_vm(reader: Recorded) -> Places:
+    """Operations per second of each VM's disks together: of its virtual disks, else of its guest's block devices."""
+    rates: dict[Entity, list[Place]] = {}
+    for kind in (EntityKind.VIRTUAL_DISK, EntityKind.BLOCK_DEVICE):
+        of_kind: dict[Entity, list[Place]] = {}
         for metric in ("disk_iops", "disk_writes_per_s"):
-            for group in [] if rates else context.of(metric, disk):
-                rate = io_rate(context, group)
-                rows = [i for i, e in enumerate(group.entities) if _belongs(context, e, vm) and is_whole(context, e)]
-                if rate is not None and rows:
-                    part = replace(group, values=rate).take(rows)
-                    rates.append(whole_of_parts(part, machine, np.nansum))
-        if rates:
-            return rates
-    return []
+            of_metric = [whole for group in reader.of(metric, kind) for whole in _rates_of(reader, group)]
+            for vm, places in placed(of_metric).items():
+                of_kind.setdefault(vm, places)
+        for vm, places in of_kind.items():
+            rates.setdefault(vm, places)
+    return rates
 
 
-def _belongs(context: RuleContext, disk: Entity, vm: Entity) -> bool:
+def _rates_of(reader: Recorded, group: SeriesGroup) -> Iterator[SeriesGroup]:
+    """The rates of the VMs whose whole disks are in a group."""
+    rate = io_rate(reader, group)
+    owners = {row: vm for row, disk in enumerate(group.entities) if (vm := _vm_of(reader.inventory, disk)) is not None}
+    rows = [row for row in owners if is_whole(reader, group.entities[row])]
+    if rate is not None and rows:
+        part = replace(group, values=rate).take(rows)
+        disks = [Entity(disk.kind, disk.name, owners[row]) for row, disk in zip(rows, part.entities, strict=True)]
+        yield whole_of_parts(replace(part, entities=disks), EntityKind.VM, np.nansum)
+
+
+def _vm_of(inventory: Inventory, disk: Entity) -> Entity | None:
     guest = disk.ancestor(EntityKind.GUEST)
-    return disk.ancestor(EntityKind.VM) == vm if guest is None else context.inventory.vm_of(guest) == vm
+    return disk.ancestor(EntityKind.VM) if guest is None else inventory.vm_of(guest)
 
 
-def _runs_windows(context: RuleContext, vm: Entity) -> bool:
-    guests = [guest for guest in context.inventory.of_kind(EntityKind.GUEST) if context.inventory.vm_of(guest) == vm]
-    named_windows = "windows" in str(context.inventory.get(vm, "guest_os") or "").casefold()
-    return named_windows or any(is_windows(context.inventory, guest) for guest in guests)
+def _runs_windows(inventory: Inventory, vm: Entity) -> bool:
+    named_windows = "windows" in str(inventory.get(vm, "guest_os") or "").casefold()
+    return named_windows or any(is_windows(inventory, guest) for guest in inventory.guests_of(vm))

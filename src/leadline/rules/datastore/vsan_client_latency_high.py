@@ -36,7 +36,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Role, Severity
-from leadline.estate.disks import means_over
+from leadline.estate.derived.series import mean_of
 from leadline.estate.templates import Over, over_any
 from leadline.estate.vsan import capacity_medium, cluster_of, database_disks
 from leadline.rules._families.limits import TWO_SAMPLES
@@ -113,7 +113,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
 def _below(context: RuleContext, finding: Finding) -> Iterator[Evidence]:
     """How long backend and network of the same entity took over the windows of a finding, where it was recorded."""
     for metric, noun in _BELOW.items():
-        mean = means_over(context.of(metric), finding.windows, finding.entity).get(finding.entity)
+        mean = mean_of(context, metric, finding.entity, finding.windows)
         if mean is not None:
             statement = f"{noun} took {show(mean, 'us')} on average meanwhile"
             yield Evidence(statement, metric=metric, entity=finding.entity, statistic="mean", value=mean, unit="us")

@@ -35,6 +35,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.derived.series import places_by_entity
 from leadline.estate.templates import Over, over_threshold
 from leadline.rules._families.limits import TWO_SAMPLES
 from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
@@ -71,10 +72,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
 def _burst(context: RuleContext, finding: Finding) -> Iterator[Evidence]:
     """How long a burst an empty buffer takes at the steepest fill of the recording; nothing where it never filled."""
     steepest = 0.0  # per cent of the buffer in a second
-    for group in context.of(_METRIC):
-        free = group.row(finding.entity)
-        known = None if free is None else np.isfinite(free)
-        if free is None or known is None or np.count_nonzero(known) < 2:
+    for group, row in context.table(places_by_entity, _METRIC).get(finding.entity, ()):
+        free = group.values[row]
+        known = np.isfinite(free)
+        if np.count_nonzero(known) < 2:
             continue
         steps_s = np.diff(group.times_ns[known]) / 1e9
         fill = -np.diff(free[known])[steps_s > 0.0] / steps_s[steps_s > 0.0]

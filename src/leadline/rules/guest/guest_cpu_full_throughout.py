@@ -30,6 +30,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.derived.series import places_by_entity
 from leadline.estate.templates import Minus, Over, over_threshold
 
 _BUSY = "guest_cpu_busy_pct"
@@ -63,10 +64,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _is_full_throughout(context: RuleContext, entity: Entity) -> bool:
     """Whether all samples of a guest are beyond the limit, and cover less than the rule of CPU usage asks for."""
-    for group in context.of(_BUSY):
-        values = group.row(entity)
-        if values is None or not len(values):
-            continue
+    for group, row in context.table(places_by_entity, _BUSY).get(entity, ()):
+        values = group.values[row]
         span_s = float(group.times_ns[-1] - group.times_ns[0]) / _NS_PER_S + group.interval_s
         measured = values[~np.isnan(values)]
         if span_s >= context.limit("short") or not (measured > context.limit("warn")).all():

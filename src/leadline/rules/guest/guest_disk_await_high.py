@@ -35,7 +35,7 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
@@ -125,7 +125,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
             yield starved_by_cpu(context, finding)
 
 
-def _of_class(limits: str, known: dict[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:
+def _of_class(limits: str, known: Mapping[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:
     def keep(_: RuleContext, entity: Entity) -> bool:
         use = known.get(entity, Use())
         if use.role is Role.WAL:

@@ -32,12 +32,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
+from leadline.estate.derived.series import mean_of, means_of_parts
 from leadline.estate.templates import Over, joined, over_threshold
 from leadline.rules._families.symptoms import DATABASE_WAITS_FOR_DISK
 
@@ -87,17 +86,15 @@ def check(context: RuleContext) -> Iterator[Finding]:
     reads = Over(_READS, "single reads of data files", warn="data_warn", crit="data_crit", keep=_times_each)
     writes = Over(_WRITES, "writes of the log", warn="wal_warn", crit="wal_crit", keep=_times_each)
     by_guest: dict[Entity, list[Finding]] = {}
-    events: dict[Entity, list[SeriesGroup]] = {}
     for spec in (reads, writes):
         for finding in over_threshold(context, spec):
-            events = events or _events_by_server(context)
-            spent = _spent(context, finding, events.get(finding.entity, []))
+            spent = _spent(context, finding)
             if spent is None or spent.disk < context.limit("disk_share") or spent.waits < context.limit("wait_share"):
                 continue
             database = finding.entity
             guest = database.ancestor(EntityKind.GUEST) or database
             value = show(finding.evidence[0].value or 0.0, "ms")
-            wait_ms = means_over(context.of(_COMMITS), finding.windows, database).get(database, 0.0)
+            wait_ms = mean_of(context, _COMMITS, database, finding.windows) or 0.0
             commits = f" and commits wait {show(wait_ms, 'ms')}" if wait_ms > context.limit("wal_warn") else ""
             noun = f"{spec.noun[0].upper()}{spec.noun[1:]}"
             summary = f"{noun} of {database.label()} take {value}{commits}, as the database times them"
@@ -117,25 +114,13 @@ def _times_each(context: RuleContext, entity: Entity) -> bool:
     return context.inventory.get(entity, "engine") in _ENGINES
 
 
-def _events_by_server(context: RuleContext) -> dict[Entity, list[SeriesGroup]]:
-    """The waits of each server."""
-    by_server: dict[Entity, list[SeriesGroup]] = {}
-    for group in context.of(_EVENTS):
-        rows: dict[Entity, list[int]] = {}
-        for row, entity in enumerate(group.entities):
-            if entity.parent is not None:
-                rows.setdefault(entity.parent, []).append(row)
-        for server, chosen in rows.items():
-            by_server.setdefault(server, []).append(group.take(chosen))
-    return by_server
-
-
-def _spent(context: RuleContext, finding: Finding, waits_for: list[SeriesGroup]) -> _Spent | None:
+def _spent(context: RuleContext, finding: Finding) -> _Spent | None:
     """Where the time of sessions went in the windows of a finding; None where it was not recorded."""
     server = finding.entity
-    means = means_over(waits_for, finding.windows)
+    means = means_of_parts(context, _EVENTS, server, finding.windows)
     events = {entity.name: mean for entity, mean in means.items() if mean > 0}
-    whole = means_over(context.of(_ACTIVE), finding.windows, server).get(server, sum(events.values()))
+    whole = mean_of(context, _ACTIVE, server, finding.windows)
+    whole = sum(events.values()) if whole is None else whole
     if not whole > 0:
         return None
     waits = sum(mean for name, mean in events.items() if not name.startswith(_PROCESSOR_EVENTS))

@@ -44,7 +44,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import MS_PER_S, io_rate, is_whole, means_over
+from leadline.estate.derived.series import mean_of
+from leadline.estate.disks import MS_PER_S, io_rate, is_whole
 from leadline.estate.episodes import joined_windows, sample_bounds
 from leadline.estate.guests import starved_by_cpu
 from leadline.estate.templates import SCORE_MAX
@@ -247,8 +248,8 @@ def _without_completions(context: RuleContext, finding: Finding) -> Finding:
     """A disk that never completed anything: dead, or a counter that is stuck. Tasks that wait tell them apart."""
     guest = finding.entity.ancestor(EntityKind.GUEST)
     for metric, limit in (("guest_blocked_count", "blocked_min"), ("guest_cpu_iowait_pct", "iowait_min")):
-        waiting = means_over(context.of(metric, EntityKind.GUEST), finding.windows, guest)
-        if guest in waiting and waiting[guest] >= context.limit(limit):
+        waiting = None if guest is None else mean_of(context, metric, guest, finding.windows)
+        if waiting is not None and waiting >= context.limit(limit):
             return finding
     doubt = Evidence(
         "but it completed nothing in the whole recording and no task was seen waiting: its busy counter may be stuck"

@@ -28,6 +28,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.derived.series import places_by_entity
 from leadline.estate.templates import Over, over_threshold
 
 _USED = "process_cpu_pct"
@@ -61,9 +62,5 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _of_one_thread(context: RuleContext, entity: Entity) -> bool:
     most = context.limit("most")
-    return all(
-        not (values > most).any()
-        for group in context.of(_USED)
-        for values in (group.row(entity),)
-        if values is not None
-    )
+    places = context.table(places_by_entity, _USED).get(entity, ())
+    return all(not (group.values[row] > most).any() for group, row in places)

@@ -33,7 +33,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
+from leadline.estate.derived.series import mean_of
 from leadline.estate.templates import Over, over_threshold
 from leadline.rules._families.limits import THREE_SAMPLES
 
@@ -76,7 +76,7 @@ def _split(context: RuleContext, finding: Finding) -> Iterator[Evidence]:
     if worst is None:
         return
     for metric, noun in _PARTS:
-        mean = means_over(context.of(metric), finding.windows, worst).get(worst)
+        mean = mean_of(context, metric, worst, finding.windows)
         if mean is not None:
             yield Evidence(
                 f"of it, {noun} of {worst.label()}: mean {show(mean, 'pct')}",

@@ -119,9 +119,17 @@ def _distances(
     median = np.full(members.values.shape[1], np.nan)
     distance = np.full(members.values.shape, np.nan)
     if enough.any():
-        median[enough] = np.nanmedian(values, axis=0)
+        median[enough] = _medians(values)
         away = np.abs(values - median[enough])
-        sigma = _MAD_TO_SIGMA * np.nanmedian(away, axis=0)
+        sigma = _MAD_TO_SIGMA * _medians(away)
         least = np.maximum(context.limit("spread_mbit"), context.limit("spread_share") * median[enough])
         distance[:, enough] = away / np.maximum(sigma, least)
     return median, distance
+
+
+def _medians(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """The median of each column [n] of values [k, n]; NaN is not measured, and every column has a number."""
+    ordered = np.sort(values, axis=0)  # NaN comes last
+    counts, columns = np.isfinite(values).sum(axis=0), np.arange(values.shape[1])
+    medians: NDArray[np.floating[Any]] = (ordered[(counts - 1) // 2, columns] + ordered[counts // 2, columns]) / 2.0
+    return medians

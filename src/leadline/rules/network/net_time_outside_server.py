@@ -32,7 +32,7 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import share_text
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.rules._families.changes import changed
-from leadline.rules._families.levels import is_more, level
+from leadline.rules._families.levels import is_more, level, level_of
 
 META = RuleMeta(
     code="NET145",
@@ -58,7 +58,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     took, active = level(context, "db_latency_ms"), level(context, "db_active_sessions_count")
     if took is None or active is None or not is_more(took, context.limit("slower")):
         return
-    done, lag = (level(context, name, of=took.entity) for name in ("db_tps", "db_schedule_lag_ms"))
+    done, lag = (level_of(context, name, took.entity) for name in ("db_tps", "db_schedule_lag_ms"))
     if done is None:
         return
     service_ms = took.during - (0.0 if lag is None else lag.during)

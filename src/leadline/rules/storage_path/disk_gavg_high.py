@@ -36,7 +36,7 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -104,7 +104,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
             yield finding
 
 
-def _slow(context: RuleContext, groups: list[SeriesGroup], known: dict[Entity, Use]) -> Iterator[Finding]:
+def _slow(context: RuleContext, groups: list[SeriesGroup], known: Mapping[Entity, Use]) -> Iterator[Finding]:
     if not groups:
         return
     for warn in ("warn", *_WARN.values()):
@@ -131,7 +131,7 @@ def _of_store(context: RuleContext, finding: Finding) -> Finding:
     return replace(finding, remedy=f"{advice} {finding.remedy}" if one_way else advice)
 
 
-def _judged_by(warn: str, known: dict[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:
+def _judged_by(warn: str, known: Mapping[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:
     def keep(_: RuleContext, entity: Entity) -> bool:
         role = known.get(entity, Use()).role
         return ("warn" if role is None else _WARN.get(role, "warn")) == warn

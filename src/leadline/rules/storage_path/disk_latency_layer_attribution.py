@@ -33,12 +33,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.derived import Recorded, derived
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import Busy, behind, io_rate, means_over, read_write_mean, virtual_disk_of
-from leadline.estate.latencies import block_awaits
+from leadline.estate.derived.series import Places, mean_at, mean_of, means_of_parts, placed
+from leadline.estate.disks import Busy, behind, io_rate, read_write_mean, virtual_disk_of
+from leadline.estate.latencies import AWAIT_METRICS, RATE_METRICS, awaits_by_disk, block_awaits
 from leadline.estate.templates import Over, over_groups
 from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
 
@@ -104,20 +106,17 @@ def _slow_devices(context: RuleContext) -> Iterator[Finding]:
 def _parts_of_device(context: RuleContext, device: Entity, slow: Finding) -> list[tuple[str, float]]:
     """Mean ms in the device and in the kernel over the windows of a finding; empty when either was not measured."""
     metrics = ((_DEVICE, "disk_device_latency_ms"), (_HYPERVISOR, "disk_kernel_latency_ms"))
-    means = [(name, _mean(context, metric, device, slow)) for name, metric in metrics]
+    means = [(name, mean_of(context, metric, device, slow.windows)) for name, metric in metrics]
     parts = [(name, mean) for name, mean in means if mean is not None]
     return parts if len(parts) == len(metrics) else []
 
 
 def _parts_above(context: RuleContext, slow: Finding, below_ms: float) -> list[tuple[str, float]]:
     """What the guest and, where it was measured, the virtual disk add to the ``below_ms`` of the device."""
-    await_ms = means_over(block_awaits(context), slow.windows, slow.entity).get(slow.entity, 0.0)
+    await_ms = mean_at(context.table(awaits_by_disk).get(slow.entity, ()), slow.windows) or 0.0
     virtual = virtual_disk_of(context.inventory, slow.entity)
-    groups = [
-        replace(group, values=read_write_mean(context, group, "virtual_disk_latency_ms_write"))
-        for group in context.of("virtual_disk_latency_ms_read", EntityKind.VIRTUAL_DISK)
-    ]
-    virtual_ms = None if virtual is None else means_over(groups, slow.windows, virtual).get(virtual)
+    places = () if virtual is None else context.table(_virtual_latencies).get(virtual, ())
+    virtual_ms = mean_at(places, slow.windows)
     if virtual_ms is None:
         return [(_GUEST, max(await_ms - below_ms, 0.0))]
     return [(_VIRTUAL_DISK, max(virtual_ms - below_ms, 0.0)), (_GUEST, max(await_ms - max(virtual_ms, below_ms), 0.0))]
@@ -131,22 +130,33 @@ def _device_of(context: RuleContext, slow: Finding) -> tuple[Entity | None, bool
     guest = slow.entity.ancestor(EntityKind.GUEST)
     vm = None if guest is None else context.inventory.vm_of(guest)
     host = None if vm is None else vm.ancestor(EntityKind.HOST)
-    rates = []
-    for group in block_awaits(context):
-        rate = io_rate(context, group)
-        if rate is not None:
-            rates.append(replace(group, values=rate))
-    disk_rate = means_over(rates, slow.windows, slow.entity).get(slow.entity)
+    disk_rate = mean_at(context.table(_disk_rates).get(slow.entity, ()), slow.windows)
     if host is None or disk_rate is None:
         return None, True
     tolerance = context.limit("same_rate") / 100.0
-    others = means_over(context.of("disk_iops", EntityKind.DEVICE), slow.windows)
-    same = [e for e, rate in others.items() if e.parent == host and abs(rate - disk_rate) <= tolerance * disk_rate]
+    others = means_of_parts(context, "disk_iops", host, slow.windows)
+    same = [
+        other
+        for other, rate in others.items()
+        if other.kind is EntityKind.DEVICE and abs(rate - disk_rate) <= tolerance * disk_rate
+    ]
     return (same[0] if len(same) == 1 else None), True
 
 
-def _mean(context: RuleContext, metric: str, entity: Entity, slow: Finding) -> float | None:
-    return means_over(context.of(metric, entity.kind), slow.windows, entity).get(entity)
+@derived(*AWAIT_METRICS)
+def _disk_rates(reader: Recorded) -> Places:
+    """Requests per second of the guests' whole block devices."""
+    rates = ((group, io_rate(reader, group)) for group in block_awaits(reader))
+    return placed(replace(group, values=rate) for group, rate in rates if rate is not None)
+
+
+@derived("virtual_disk_latency_ms_read", "virtual_disk_latency_ms_write", *RATE_METRICS)
+def _virtual_latencies(reader: Recorded) -> Places:
+    """Latency of virtual disks, of reads and writes together, ms."""
+    return placed(
+        replace(group, values=read_write_mean(reader, group, "virtual_disk_latency_ms_write"))
+        for group in reader.of("virtual_disk_latency_ms_read", EntityKind.VIRTUAL_DISK)
+    )
 
 
 def _attributed(slow: Finding, parts: list[tuple[str, float]], guessed: tuple[str, ...]) -> Finding:

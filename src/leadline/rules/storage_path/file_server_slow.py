@@ -40,7 +40,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Blames, Layer, Severity
-from leadline.estate.disks import means_over
+from leadline.estate.derived.series import mean_of
 from leadline.estate.templates import Over, over_threshold
 from leadline.rules._families.limits import THREE_SAMPLES
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
@@ -107,9 +107,8 @@ def _longer_than_the_answer(context: RuleContext, group: SeriesGroup) -> NDArray
 def _with_repeats(context: RuleContext, finding: Finding) -> Finding:
     """The finding with the share of requests that were sent again, where there were any."""
     metric = "file_server_retransmits_pct"
-    groups = context.of(metric)
-    share = means_over(groups, finding.windows, finding.entity).get(finding.entity, np.nan) if groups else np.nan
-    if not share > 0:
+    share = mean_of(context, metric, finding.entity, finding.windows)
+    if not share:
         return finding
     sent = f"{show(share, 'pct')} of the requests were sent again"
     evidence = Evidence(sent, metric=metric, entity=finding.entity, statistic="mean", value=share, unit="pct")

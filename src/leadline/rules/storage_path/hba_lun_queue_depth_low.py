@@ -39,7 +39,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import MS_PER_S, behind, means_over
+from leadline.estate.derived.series import mean_of
+from leadline.estate.disks import MS_PER_S, behind
 from leadline.estate.templates import Over, over_threshold, setting_evidence
 from leadline.rules._families.limits import THREE_SAMPLES
 
@@ -74,7 +75,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     )
     for finding in over_threshold(context, spec):
         device = finding.entity
-        slow = _mean(context, "disk_device_latency_ms", finding)
+        slow = mean_of(context, "disk_device_latency_ms", device, finding.windows)
         if slow is None or slow <= context.limit("slow"):
             yield _judged(context, finding, depths[device], guests.get(device))
 
@@ -95,7 +96,7 @@ def _judged(context: RuleContext, finding: Finding, depth: float, guest_depth: f
     ]
     if deeper:
         evidence.append(Evidence(f"a guest on it sends up to {guest_depth:g} at once", value=guest_depth, unit="count"))
-    rate, latency = _mean(context, "disk_iops", finding), _mean(context, "disk_guest_latency_ms", finding)
+    rate, latency = (mean_of(context, metric, device, finding.windows) for metric in META.uses[:2])
     if rate is not None and latency is not None:
         needed = rate * latency / MS_PER_S
         statement = f"{show(rate, 'per_s')} at {show(latency, 'ms')} need {needed:.0f} slots"
@@ -133,7 +134,3 @@ def _guest_depths(context: RuleContext) -> dict[Entity, float]:
         for below in [] if depth is None else behind(context.inventory, disk):
             depths[below] = max(float(depth), depths.get(below, 0.0))
     return depths
-
-
-def _mean(context: RuleContext, metric: str, finding: Finding) -> float | None:
-    return means_over(context.of(metric, EntityKind.DEVICE), finding.windows, finding.entity).get(finding.entity)

@@ -38,7 +38,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Blames, Layer, Severity
-from leadline.estate.disks import means_over
+from leadline.estate.derived.series import mean_of
 from leadline.estate.templates import Over, over_threshold
 from leadline.rules._families.limits import THREE_SAMPLES
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
@@ -93,7 +93,7 @@ def _longer_than_in_disks(context: RuleContext, group: SeriesGroup) -> NDArray[n
 
 def _with_disks(context: RuleContext, finding: Finding, way: str) -> Finding:
     metric = f"pool_disk_wait_ms_{way}"
-    in_disks = means_over(context.of(metric), finding.windows, finding.entity)[finding.entity]
+    in_disks = mean_of(context, metric, finding.entity, finding.windows) or 0.0
     taken = f"the disks take {show(in_disks, 'ms')}"
     evidence = Evidence(
         f"{taken} of each {way} on average",

@@ -123,14 +123,13 @@ META = RuleMeta(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Disk:
-    """One disk's series: which row of which group, its rate, and in units of 32 KiB where its sizes were measured.
+    """One disk's series: its latency, its rate, and that in units of 32 KiB where its sizes were measured.
 
     ``further`` are the other rates that a limit may hold.
     """
 
     entity: Entity
-    group: SeriesGroup
-    row: int
+    series: SeriesGroup
     load: DiskLoad
     normalised: DiskLoad | None
     further: tuple[HeldRate, ...]
@@ -171,8 +170,9 @@ def _slow_disks(context: RuleContext, group: SeriesGroup) -> Iterator[_Disk]:
             larger = bool(np.median(units[row, queued]) > np.median(rate[row, queued]))
             normalised = replace(load, rate=units[row]) if larger else None
             in_guest = group.entities[row].kind is EntityKind.BLOCK_DEVICE  # hypervisors limit operations
-            further = tuple(held_rates(context, group, row, load)) if in_guest else ()
-            yield _Disk(group.entities[row], group, row, load, normalised, further)
+            series = group.take([row])
+            further = tuple(held_rates(context, series, load)) if in_guest else ()
+            yield _Disk(group.entities[row], series, load, normalised, further)
 
 
 def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
@@ -228,7 +228,7 @@ def _held_plateau(context: RuleContext, disk: _Disk) -> tuple[Plateau, HeldRate]
 
 def _signs(context: RuleContext, disk: _Disk, plateau: Plateau, held_rate: HeldRate | None) -> list[Evidence]:
     if held_rate is None or not held_rate.is_bytes:
-        return signs_of_limit(context, disk.group, disk.row, plateau)
+        return signs_of_limit(context, disk.series, plateau)
     steadier = steadier_bytes(plateau, held_rate, disk.load.rate)
     return [] if steadier is None else [steadier]
 
@@ -255,7 +255,7 @@ def _finding(
         rate = f"about {plateau.ceiling_per_s * MIB_IN_MB:.3g} MB/s"
     alone = np.isnan(plateau.outside_latency_ms)
     otherwise = "nothing else was recorded" if alone else f"{show(plateau.outside_latency_ms, 'ms')} otherwise"
-    bare = rate_without_flushes(context, disk.group, disk.row, plateau)
+    bare = rate_without_flushes(context, disk.series, plateau)
     if bare is not None and (held_rate is None or not held_rate.is_bytes):
         rate = f"{rate} ({show(bare, 'per_s')} without flushes)"
         further = [*further, Evidence("Linux counts empty flushes as writes: the limit may lie below the rate")]
@@ -263,7 +263,7 @@ def _finding(
     if held_rate is None and disk.normalised is not None and plateau.ceiling_per_s > 1.05 * counted:
         noun, rate = "throughput", f"about {plateau.ceiling_per_s * LIMIT_UNIT_MIB * MIB_IN_MB:.3g} MB/s"
     reference = context.limit("latency_factor") * plateau.outside_latency_ms
-    source = context.source_name(disk.group)
+    source = context.source_name(disk.series)
     evidence = [
         Evidence(
             f"{noun} of {name} stayed at {rate} for {plateau.held_s:.0f} s, give or take "
@@ -277,7 +277,7 @@ def _finding(
         ),
         Evidence(
             f"latency {latency} at that rate, {otherwise}; on average {_few(plateau.queue)} requests under way",
-            metric=disk.group.metric,
+            metric=disk.series.metric,
             entity=disk.entity,
             statistic="median",
             value=plateau.latency_ms,

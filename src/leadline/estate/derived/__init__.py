@@ -1,0 +1,1 @@
+"""Tables over all entities of a capture, each computed once for all rules (`leadline.core.model.derived`)."""
