@@ -231,11 +231,12 @@ class _Reader:
         return sum(cell[-1:].isdigit() for cell in row.values()) > 2
 
     def _keep(self, kind: str, row: WaitRow, key: int | None, *, is_own: bool) -> None:
-        if not is_own and row.key in self.seen[kind]:  # selected once more, without a time between
-            self.seen[kind].clear()
-            self.numbers[kind] += 1
-            key = self.now = None
-        self.seen[kind].add(row.key)
+        if not is_own:
+            if row.key in self.seen[kind]:  # selected once more, without a time between
+                self.seen[kind].clear()
+                self.numbers[kind] += 1
+                key = self.now = None
+            self.seen[kind].add(row.key)
         moment = self.moments[self.numbers[kind] if key is None else key]
         moment.kinds[kind].setdefault(row.event, _Counted()).add(row)
 

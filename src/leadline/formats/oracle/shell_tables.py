@@ -163,13 +163,14 @@ class _ShellReader:
 
     def __init__(self, lines: list[str], is_known: Callable[[tuple[str, ...]], bool]) -> None:
         self.raw = lines
-        self.lines = [line.expandtabs(8).rstrip() for line in lines]
+        self.lines = [line.expandtabs(8).rstrip() if "\t" in line or line[-1:].isspace() else line for line in lines]
         self.is_known = is_known
         self.tables: list[ShellTable] = []
         self.left_out = 0
         self.heading: _Heading | None = None
         self.begun: list[str] = []  # cells of a row that goes on in the next line
         self.is_dense = False  # rows follow each other without a gap so far
+        self.names: dict[str, str] = {}
         self.last_length = 0  # of the latest name, or of its part in the line above
 
     def read(self) -> tuple[list[ShellTable], int]:
@@ -235,7 +236,7 @@ class _ShellReader:
         if self.heading.separator:
             cells = _split(self.raw[at], self.heading.separator)
             if cells is not None and len(cells) == len(self.heading.columns):
-                self.tables[-1].rows.append([cell.strip() for cell in cells])
+                self.tables[-1].rows.append(self._shared(cells))
             else:
                 self.left_out += 1
             return
@@ -255,7 +256,7 @@ class _ShellReader:
             self.begun = []
             return
         self.is_dense = True
-        self.begun += [cell.strip() for cell in cells]
+        self.begun += self._shared(cells)
         texts = [cell for name, cell in zip(layout.names, cells, strict=True) if name in _TEXTS]
         self.last_length = len(texts[0].rstrip()) if texts else 0
         if len(self.begun) == len(heading.columns):
@@ -279,6 +280,11 @@ class _ShellReader:
         rows[-1][place] += (" " if room > 0 or cells[place].startswith(" ") else "") + rest
         self.last_length = len(cells[place])
         return True
+
+    def _shared(self, cells: list[str]) -> list[str]:
+        """The cells without blanks around them; equal names are one string, so that long recordings stay small."""
+        bare = [cell.strip() for cell in cells]
+        return [self.names.setdefault(cell, cell) if cell[:1].isalpha() else cell for cell in bare]
 
     def _drop_begun(self) -> None:
         self.left_out += bool(self.begun)
