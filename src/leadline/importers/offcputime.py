@@ -1,7 +1,8 @@
 """offcputime: how long threads were blocked, by the stack in which they waited.
 
 Reads:
-    What ``offcputime`` of bcc prints, as stacks or folded (``-f``), and that of libbpf-tools as stacks.
+    What ``offcputime`` of bcc prints, as stacks or folded (``-f``), that of libbpf-tools as stacks, and maps of
+    bpftrace by the stack in which a thread left its CPU (``@us[kstack, ustack, comm]``, as ``offcputime.bt``).
 
 Sample:
     .. code-block:: text
@@ -15,10 +16,12 @@ Lost:
     lock's name in the program's own frames may be either, and are counted apart.
 
 Units:
-    Microseconds, of all threads together: ten threads that wait for a second make ten.
+    Microseconds, of all threads together: ten threads that wait for a second make ten. bpftrace prints no unit: the
+    name of the map tells it (``@us``, ``@ms``), else it has nanoseconds, as ``nsecs`` of bpftrace.
 
 Sources:
-    bcc: tools/offcputime.py and its examples; libbpf-tools/offcputime.c. B. Gregg, Off-CPU Analysis.
+    bcc: tools/offcputime.py and its examples; libbpf-tools/offcputime.c. B. Gregg, Off-CPU Analysis; the same, BPF
+    Performance Tools, offcputime.bt. Maps of stacks that bpftrace printed, in public notes of others.
     Linux: the functions in which fs, block, mm and kernel sleep.
 """
 
@@ -36,7 +39,7 @@ from leadline.core.model.vocabulary import Layer
 
 META = ImporterMeta(
     tool="offcputime",
-    marks=("off-cpu time (us)", "finish_task_switch", ";schedule"),
+    marks=("off-cpu time (us)", "finish_task_switch", ";schedule", " schedule+", "__schedule+"),
     layers=(Layer.GUEST,),
     record="offcputime-bpfcc -df -p $(pgrep -d, -x mysqld) 30 > offcputime.txt",
 )
@@ -45,6 +48,12 @@ IDLE, UNSURE = "work to do", "a lock or work to do"
 _HEADING = re.compile(r"Tracing off-CPU time \(us\) of .{1,200}")
 _WHO = re.compile(r"\s+(?:-|\S{1,60})\s{1,40}(\S.{0,40}?) \((\d{1,10})\)")
 _COUNT = re.compile(r"\s+(\d{1,18})")
+_MAP = re.compile(r"@(?P<name>\w{0,32})\[(?P<rest>.{0,200})")
+_MAP_END = re.compile(r"(?P<rest>.{0,200})\]: (?P<number>\d{1,19})")
+_UNITS = ((re.compile(r"(?:.*_)?us(?:ecs?)?"), 1.0), (re.compile(r"(?:.*_)?ms(?:ecs?)?"), 1e3))
+_NANO = 1e-3
+_COUNT_MAX = 1e6  # Judgement: nanoseconds of any trace add up to more than 1 ms; numbers below are counts
+_LEAVES = ("finish_task_switch", "schedule", "__schedule")
 _FRAMES_MAX = 512
 _KEPT_MAX = 60
 # What a program waits for -> the beginnings of functions of which one is in its stack; the first that fits counts.
@@ -97,8 +106,9 @@ def sniff(source: Source) -> int:
     if any(_HEADING.fullmatch(line.strip()) for line in lines):
         return 95
     folded = [_folded(line) for line in lines]
-    ends = ("finish_task_switch", "schedule", "__schedule")
-    return 90 if lines and all(stack and stack[1][-1].startswith(ends) for stack in folded) else 0
+    if lines and all(stack and stack[1][-1].startswith(_LEAVES) for stack in folded):
+        return 90
+    return 90 if any(_leaves_cpu(frames) for _, frames, _, _ in _maps(source.head_text.splitlines())) else 0
 
 
 def read(source: Source, request: Request) -> Capture:
@@ -110,8 +120,12 @@ def read(source: Source, request: Request) -> Capture:
     del request
     builder = CaptureBuilder(source.name, "offcputime", META.tool)
     waits: Counter[str] = Counter()
-    for program, frames, micros in _stacks(source.lines(), builder):
-        waits[f"{program}: {reason_of(frames)}"] += micros
+    lines = source.lines()
+    if any(_MAP.match(line) for line in lines):
+        _add_maps(lines, waits, builder)
+    else:
+        for program, frames, micros in _stacks(lines, builder):
+            waits[f"{program}: {reason_of(frames)}"] += micros
     if not waits.total():
         raise InputError(
             source.name,
@@ -139,6 +153,49 @@ def reason_of(frames: list[str]) -> str:
         is_lock = any(_LOCK.search(frame) and not _NO_LOCK.search(frame) for frame in frames)
         return "a lock of the program" if is_lock else UNSURE
     return IDLE
+
+
+def _leaves_cpu(frames: list[str]) -> bool:
+    """Whether a stack is one in which a thread left its CPU: its first frame that is no probe is the scheduler's."""
+    return any(frame.startswith(_LEAVES) for frame in frames[:3])
+
+
+def _add_maps(lines: list[str], waits: Counter[str], builder: CaptureBuilder) -> None:
+    """Add the stacks of bpftrace's maps; others, and maps of counts, are left out and counted."""
+    stacks = [stack for stack in _maps(lines) if _leaves_cpu(stack[1])]
+    numbers: Counter[str] = Counter()
+    for _, _, number, name in stacks:
+        numbers[name] += number
+    for program, frames, number, name in stacks:
+        micros = next((micros for pattern, micros in _UNITS if pattern.fullmatch(name)), _NANO)
+        if micros == _NANO and numbers[name] < _COUNT_MAX:
+            builder.warn("left-out", "stacks whose numbers are counts, no times, were left out")
+            continue
+        waits[f"{program}: {reason_of(frames)}"] += round(number * micros)
+    if any(not any(pattern.fullmatch(name) for pattern, _ in _UNITS) for name in numbers):
+        builder.warn("unit", "the map's name tells no unit; its numbers were taken as nanoseconds")
+
+
+def _maps(lines: list[str]) -> Iterator[tuple[str, list[str], int, str]]:
+    """Program, frames, number and map of each entry that bpftrace prints of a map with stacks."""
+    name, first = "", ""
+    frames: list[str] = []
+    is_open = False
+    for line in lines:
+        if (begin := _MAP.match(line)) is not None:
+            name, first, frames = begin["name"], begin["rest"], []
+            is_open = _MAP_END.fullmatch(first.rstrip()) is None  # an entry of one line has no stack
+            continue
+        if not is_open:
+            continue
+        if (end := _MAP_END.fullmatch(line.rstrip())) is not None:
+            if frames:
+                named = [word.strip() for text in (first, end["rest"]) for word in text.split(",")]
+                programs = [word for word in named if word and not word.isdecimal()]
+                yield (programs[-1][:40] if programs else "a program"), frames, int(end["number"]), name
+            is_open = False
+        elif line[:1].isspace() and line.strip() and len(frames) < _FRAMES_MAX:
+            frames.append(line.strip().partition("+")[0][:200])
 
 
 def _folded(line: str) -> tuple[str, list[str], int] | None:

@@ -261,8 +261,13 @@ def _events(table: ReportTable, comma: bool) -> Iterator[WaitEvent | None]:
         if not name or (math.isnan(total_s.value) and math.isnan(printed.value)):
             yield None
             continue
-        is_idle = _IDLE.match(name) is not None or (share_at is not None and not cell(share_at))
+        is_idle = is_idle_event(name) or (share_at is not None and not cell(share_at))
         yield WaitEvent(name, waits.value, total_s.value, mean_ms(waits, total_s, printed), is_idle)
+
+
+def is_idle_event(name: str) -> bool:
+    """Whether sessions that wait for an event have no work to do."""
+    return _IDLE.match(name) is not None
 
 
 def _in_ms(amount: Amount, table: ReportTable, place: int | None, otherwise: str) -> Amount:
