@@ -27,12 +27,20 @@ __all__ = [
     "TraceRequests",
     "TraceUses",
     "__version__",
+    "episode_is_critical",
     "episodes",
+    "episodes_beyond",
     "fluid_allocation",
     "pdh_write_header",
     "pdh_write_rows",
     "protection_facts",
     "protection_scheme",
+    "rows_extents",
+    "rows_folded",
+    "rows_means",
+    "rows_quantiles",
+    "rows_span_means",
+    "rows_window_means",
     "simulate",
     "simulation_hold",
     "simulation_host",
@@ -355,26 +363,59 @@ def simulate(
     recorded: Sequence[TraceRequests | TraceUses] = ...,
     progress: Callable[[float], object] | None = None,
 ) -> str: ...
+_Moments: TypeAlias = NDArray[np.int64]
+_Values: TypeAlias = NDArray[np.floating[Any]]
+_Limits: TypeAlias = tuple[float, float | None, bool, bool, int]
+_Episodes: TypeAlias = tuple[
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]
+
 def episodes(
-    met: NDArray[np.bool_],
-    values: NDArray[np.floating[Any]],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    duration_s: float,
-) -> tuple[
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-]:
+    met: NDArray[np.bool_], values: _Values, starts: _Moments, ends: _Moments, duration_s: float
+) -> _Episodes:
     """Episodes of a condition [k, n]: row, first and last sample, ns it held, median, lowest and highest, [m] each.
 
-    ``values`` [k, n] are of single or double precision, in rows without gaps, as ``met``.
+    ``values`` [k, n] are of single or double precision; the samples of a row lie side by side, as those of ``met``.
     """
 
+def episodes_beyond(
+    values: _Values,
+    limits: _Limits,
+    times: tuple[_Moments, _Moments, float],
+    load: tuple[Sequence[_Values], float] | None,
+) -> tuple[_Episodes, NDArray[np.bool_]]:
+    """Episodes of values [k, n] beyond a limit as ``episodes`` has them, and whether each is beyond the second, too.
+
+    ``limits``: the limit, the second one, whether bad is below them, whether a value at them is beyond them, and how
+    many neighbours on each side a majority is asked of. ``times``: start and end of each sample's interval, and the
+    duration in seconds. ``load``: values of the same shape whose sum must reach the least load.
+    """
+
+def episode_is_critical(
+    met: NDArray[np.bool_],
+    values: _Values,
+    span: tuple[int, int],
+    limits: _Limits,
+    times: tuple[_Moments, _Moments, float],
+) -> bool:
+    """Whether the samples [n] that met a condition from one sample to another are beyond the second limit, too."""
+
+def rows_quantiles(values: _Values, shares: list[float]) -> _Values: ...
+def rows_means(values: _Values, flags: NDArray[np.bool_] | None) -> NDArray[np.float64]: ...
+def rows_span_means(values: _Values, spans: list[tuple[int, int]]) -> NDArray[np.float64]: ...
+def rows_window_means(
+    values: _Values, bounds: tuple[_Moments, _Moments], windows: tuple[_Moments, _Moments]
+) -> NDArray[np.float64]: ...
+def rows_extents(values: _Values) -> tuple[_Values, _Values]: ...
+def rows_folded(
+    values: _Values, owners: NDArray[np.int64], owner_count: int, fold: Literal["sum", "mean", "lowest", "highest"]
+) -> NDArray[np.float64]: ...
 def fluid_allocation(policies: Sequence[tuple[float, float, float]], capacity: float) -> list[float]: ...
 def protection_facts(name: str) -> tuple[int, int, float]: ...
 

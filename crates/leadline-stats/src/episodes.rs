@@ -1,40 +1,9 @@
 //! Episodes: spans in which a condition held long enough, of every row of a matrix in one pass.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
-/// A sample of a series: what is needed of it to tell the middle of several.
-pub trait Sample: Copy {
-    /// The order of two samples; equal where either is not a number.
-    fn order(self, other: Self) -> Ordering;
-    /// The mean of two samples, computed in the type of the samples.
-    fn middle(self, other: Self) -> f64;
-    /// The sample as a wide number.
-    fn wide(self) -> f64;
-}
-
-impl Sample for f64 {
-    fn order(self, other: Self) -> Ordering {
-        self.partial_cmp(&other).unwrap_or(Ordering::Equal)
-    }
-    fn middle(self, other: Self) -> f64 {
-        self.midpoint(other)
-    }
-    fn wide(self) -> f64 {
-        self
-    }
-}
-
-impl Sample for f32 {
-    fn order(self, other: Self) -> Ordering {
-        self.partial_cmp(&other).unwrap_or(Ordering::Equal)
-    }
-    fn middle(self, other: Self) -> f64 {
-        f64::from(self.midpoint(other))
-    }
-    fn wide(self) -> f64 {
-        f64::from(self)
-    }
-}
+use crate::sample::Sample;
 
 /// The episodes of a matrix as columns, by row and time.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -66,10 +35,11 @@ pub struct Clock<'a> {
     pub duration_s: f64,
 }
 
+/// A span of samples in which a condition held, with pauses or without.
 #[derive(Debug, Clone, Copy)]
-struct Span {
-    first: usize,
-    last: usize,
+pub(crate) struct Span {
+    pub(crate) first: usize,
+    pub(crate) last: usize,
     /// From the start of its first run to the end of its last, pauses between joined runs left out.
     length_ns: i64,
     held_ns: i64,
@@ -80,57 +50,57 @@ struct Span {
 /// Spans in which the condition held are joined when the gap between them is not longer than the duration nor than what
 /// held before and after it, and count when they held for the duration in sum.
 ///
-/// `met` and `values` are matrices of as many columns as the clock has samples, row after row.
+/// `met` and `values` are matrices of as many columns as the clock has samples.
 #[must_use]
-pub fn episodes<S: Sample>(met: &[bool], values: &[S], clock: Clock<'_>) -> Episodes {
-    let count = clock.ends.len();
+pub fn episodes<S: Sample>(met: &[&[bool]], values: &[&[S]], clock: Clock<'_>) -> Episodes {
     let mut found = Episodes::default();
-    if count == 0 {
-        return found;
-    }
-    let mut scratch: Vec<S> = Vec::with_capacity(count);
-    for (row, (flags, series)) in met
-        .chunks_exact(count)
-        .zip(values.chunks_exact(count))
-        .enumerate()
-    {
-        let mut open: Option<Span> = None;
-        let mut place = 0;
-        while let Some(begin) = flags[place..].iter().position(|&flag| flag) {
-            let first = place + begin;
-            let length = flags[first..].iter().position(|&flag| !flag);
-            let after = length.map_or(count, |length| first + length);
-            place = after;
-            let run = run_of(first, after - 1, clock);
-            open = match open {
-                Some(before) if is_joined(before, run, clock) => Some(Span {
-                    last: run.last,
-                    length_ns: before.length_ns + run.length_ns,
-                    held_ns: before.held_ns + run.held_ns,
-                    ..before
-                }),
-                Some(before) => {
-                    close(
-                        &mut found,
-                        row,
-                        before,
-                        (flags, series),
-                        clock,
-                        &mut scratch,
-                    );
-                    Some(run)
-                }
-                None => Some(run),
-            };
-            if place >= count {
-                break;
-            }
-        }
-        if let Some(last) = open {
-            close(&mut found, row, last, (flags, series), clock, &mut scratch);
-        }
+    let mut scratch: Vec<S> = Vec::with_capacity(clock.ends.len());
+    for (row, (&flags, &series)) in met.iter().zip(values).enumerate() {
+        for_each_span(flags, 0..flags.len(), clock, |span| {
+            found.push(row, span, (flags, series), &mut scratch);
+        });
     }
     found
+}
+
+/// Calls `take` with each span of joined runs, in order of time, that held long enough to be an episode.
+///
+/// Only the samples of `range` are looked at.
+pub(crate) fn for_each_span(
+    flags: &[bool],
+    range: Range<usize>,
+    clock: Clock<'_>,
+    mut take: impl FnMut(Span),
+) {
+    let mut open: Option<Span> = None;
+    let mut place = range.start;
+    while let Some(begin) = flags[place..range.end].iter().position(|&flag| flag) {
+        let first = place + begin;
+        let length = flags[first..range.end].iter().position(|&flag| !flag);
+        place = length.map_or(range.end, |length| first + length);
+        let run = run_of(first, place - 1, clock);
+        open = match open {
+            Some(before) if is_joined(before, run, clock) => Some(Span {
+                last: run.last,
+                length_ns: before.length_ns + run.length_ns,
+                held_ns: before.held_ns + run.held_ns,
+                ..before
+            }),
+            before => {
+                before.filter(|span| is_long(*span, clock)).map(&mut take);
+                Some(run)
+            }
+        };
+    }
+    open.filter(|span| is_long(*span, clock)).map(take);
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "spans of centuries in nanoseconds are exact enough as doubles"
+)]
+fn is_long(span: Span, clock: Clock<'_>) -> bool {
+    span.held_ns as f64 / 1e9 + 1e-6 >= clock.duration_s
 }
 
 fn run_of(first: usize, last: usize, clock: Clock<'_>) -> Span {
@@ -156,53 +126,51 @@ fn is_joined(before: Span, run: Span, clock: Clock<'_>) -> bool {
         && pause_ns <= run.length_ns
 }
 
-#[expect(clippy::cast_precision_loss, reason = "as above")]
-#[expect(clippy::cast_possible_wrap, reason = "indices of samples in memory")]
-fn close<S: Sample>(
-    found: &mut Episodes,
-    row: usize,
-    span: Span,
-    (flags, series): (&[bool], &[S]),
-    clock: Clock<'_>,
-    scratch: &mut Vec<S>,
-) {
-    if span.held_ns as f64 / 1e9 + 1e-6 < clock.duration_s {
-        return;
+impl Episodes {
+    /// Adds the episode of a span of a series, whose samples it takes from those that met the condition.
+    #[expect(clippy::cast_possible_wrap, reason = "indices of samples in memory")]
+    pub(crate) fn push<S: Sample>(
+        &mut self,
+        row: usize,
+        span: Span,
+        (flags, series): (&[bool], &[S]),
+        scratch: &mut Vec<S>,
+    ) {
+        scratch.clear();
+        let samples = span.first..=span.last;
+        scratch.extend(
+            samples
+                .filter(|&sample| flags[sample])
+                .map(|sample| series[sample]),
+        );
+        let half = scratch.len() / 2;
+        let (low, high) = scratch
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), sample| {
+                (low.min(sample.wide()), high.max(sample.wide()))
+            });
+        let is_odd = scratch.len() % 2 == 1;
+        let (below, &mut upper, _) =
+            scratch.select_nth_unstable_by(half, |one, other| one.order(*other));
+        let lower = below
+            .iter()
+            .copied()
+            .reduce(|one, other| match one.order(other) {
+                Ordering::Less => other,
+                _ => one,
+            });
+        let median = match lower {
+            Some(lower) if !is_odd => lower.middle(upper),
+            _ => upper.wide(),
+        };
+        self.rows.push(row as i64);
+        self.firsts.push(span.first as i64);
+        self.lasts.push(span.last as i64);
+        self.held_ns.push(span.held_ns);
+        self.medians.push(median);
+        self.lows.push(low);
+        self.peaks.push(high);
     }
-    scratch.clear();
-    let samples = span.first..=span.last;
-    scratch.extend(
-        samples
-            .filter(|&sample| flags[sample])
-            .map(|sample| series[sample]),
-    );
-    let half = scratch.len() / 2;
-    let (low, high) = scratch
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), sample| {
-            (low.min(sample.wide()), high.max(sample.wide()))
-        });
-    let is_odd = scratch.len() % 2 == 1;
-    let (below, &mut upper, _) =
-        scratch.select_nth_unstable_by(half, |one, other| one.order(*other));
-    let lower = below
-        .iter()
-        .copied()
-        .reduce(|one, other| match one.order(other) {
-            Ordering::Less => other,
-            _ => one,
-        });
-    let median = match lower {
-        Some(lower) if !is_odd => lower.middle(upper),
-        _ => upper.wide(),
-    };
-    found.rows.push(row as i64);
-    found.firsts.push(span.first as i64);
-    found.lasts.push(span.last as i64);
-    found.held_ns.push(span.held_ns);
-    found.medians.push(median);
-    found.lows.push(low);
-    found.peaks.push(high);
 }
 
 #[cfg(test)]
@@ -223,8 +191,8 @@ mod tests {
         let ends: Vec<i64> = (1..).take(flags.len()).map(|second| second * S).collect();
         let starts: Vec<i64> = ends.iter().map(|end| end - S).collect();
         episodes(
-            flags,
-            values,
+            &[flags],
+            &[values],
             Clock {
                 starts: &starts,
                 ends: &ends,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
-from leadline.core.statistics.row_quantiles import row_quantiles
+from leadline.core.statistics.rows import row_quantile
 from leadline.estate.templates import Minus
 from leadline.estate.virtual_disks import DATABASE_ROLES
 
@@ -147,7 +147,7 @@ def waited_pct_by_host(context: RuleContext) -> dict[Entity, float]:
     without_limit = Minus(("cpu_max_limited_pct",))
     for group in context.of("cpu_ready_pct", EntityKind.VM, EntityKind.VCPU):
         for part in group.slices():
-            quantiles = row_quantiles(without_limit(context, part), READY_QUANTILE)
+            quantiles = row_quantile(without_limit(context, part), READY_QUANTILE)
             for entity, waited in zip(part.entities, quantiles.tolist(), strict=True):
                 host = entity.ancestor(EntityKind.HOST)
                 if host is not None and not isnan(waited):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leadline.core.model.finding import Window
-from leadline.core.statistics.row_quantiles import median_of_sorted
+from leadline.core.statistics.rows import median_of_sorted
 from leadline.estate.disks import MS_PER_S
 
 if TYPE_CHECKING:

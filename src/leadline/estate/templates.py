@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,16 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Severity
-from leadline.estate.episodes import Episode, find_episodes, is_held, joined_windows, sample_bounds
+from leadline.estate.episodes import (
+    Episode,
+    EpisodeColumns,
+    Limits,
+    Load,
+    columns_of,
+    find_beyond,
+    joined_columns,
+    joined_windows,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,7 +95,8 @@ def over_threshold(context: RuleContext, spec: Over) -> Iterator[Finding]:
 
 def over_groups(context: RuleContext, groups: Iterable[SeriesGroup], spec: Over) -> Iterator[Finding]:
     """`over_threshold` of groups a rule chose or computed itself; ``spec.kinds`` is not looked at."""
-    owners: dict[Entity, list[Episode]] = {}
+    parts: list[EpisodeColumns] = []
+    limits = _limits_of(context, spec)
     for group in groups:
         kept = _kept(context, group, spec)
         if kept is None:
@@ -93,34 +104,32 @@ def over_groups(context: RuleContext, groups: Iterable[SeriesGroup], spec: Over)
         if math.isnan(kept.interval_s):
             kept = replace(kept, interval_s=spec.averaged_s)
         for part in kept.slices():
-            for entity, episodes in _episodes_by_entity(context, part, kept, spec).items():
-                whole = entity.ancestor(spec.roll_up) if spec.roll_up is not None else None
-                owners.setdefault(whole or entity, []).extend(episodes)
-    for owner, episodes in owners.items():
-        yield finding_of_episodes(context, owner, episodes, spec)
+            load, is_loaded = _load_of(context, part, kept, spec)
+            if is_loaded:
+                values = part.values if spec.value is None else spec.value(context, part)
+                # The group as a whole stands for its slices: they would keep values that nobody looks at again.
+                parts.append(find_beyond(part, values, limits, load).of_group(kept))
+    if parts:
+        yield from _findings_of_owners(context, joined_columns(parts), spec)
 
 
-def _episodes_by_entity(
-    context: RuleContext, part: SeriesGroup, whole: SeriesGroup, spec: Over
-) -> dict[Entity, list[Episode]]:
-    values = part.values if spec.value is None else spec.value(context, part)
-    met = _beyond(values, context.limit(spec.warn), spec) & _loaded(context, part, whole, spec)
-    if spec.mostly:
-        met = met & majority(part, met, values, context.limit("duration"))
-    by_row: dict[int, list[Episode]] = {}
-    for episode in find_episodes(part, met, values, context.limit("duration")):
-        by_row.setdefault(episode.row, []).append(episode)
-    by_entity: dict[Entity, list[Episode]] = {}
-    for row, episodes in by_row.items():
-        kept = episodes if part is whole else _on_arrays_of_their_own(episodes)
-        by_entity.setdefault(part.entities[row], []).extend(kept)
-    return by_entity
+def _findings_of_owners(context: RuleContext, episodes: EpisodeColumns, spec: Over) -> Iterator[Finding]:
+    owners: dict[Entity, list[int]] = {}
+    place = 0
+    for entity, same in groupby(episodes.entities):
+        whole = entity.ancestor(spec.roll_up) if spec.roll_up is not None else None
+        count = sum(1 for _ in same)
+        owners.setdefault(whole or entity, []).extend(range(place, place + count))
+        place += count
+    distances = _distances(context, episodes, spec)
+    for owner, places in owners.items():
+        yield _finding_of_owner(context, owner, episodes.take(np.array(places)), distances[places], spec)
 
 
-def _on_arrays_of_their_own(episodes: list[Episode]) -> list[Episode]:
-    """Episodes of one series, so that they do not keep the values of all the other series."""
-    met, values = episodes[0].series_met.copy(), episodes[0].values.copy()
-    return [replace(episode, series_met=met, values=values) for episode in episodes]
+def _limits_of(context: RuleContext, spec: Over) -> Limits:
+    crit = float(context.limit(spec.crit)) if context.has_limit(spec.crit) else None
+    warn, duration_s = float(context.limit(spec.warn)), float(context.limit("duration"))
+    return Limits(warn, crit, duration_s, spec.below, spec.inclusive, spec.mostly)
 
 
 def over_any(context: RuleContext, specs: Iterable[Over]) -> Iterator[Finding]:
@@ -146,45 +155,57 @@ def joined(findings: list[Finding], gap_s: float) -> Finding:
 
 def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Episode], spec: Over) -> Finding:
     """One finding of an entity from the episodes of it and its parts; the worst parts are the evidence."""
+    columns = columns_of(episodes, _limits_of(context, spec))
+    return _finding_of_owner(context, owner, columns, _distances(context, columns, spec), spec)
+
+
+def _finding_of_owner(
+    context: RuleContext, owner: Entity, episodes: EpisodeColumns, distances: NDArray[np.float64], spec: Over
+) -> Finding:
     warn = context.stated_limit(spec.warn)
-    unit = spec.unit or episodes[0].group.unit
+    unit = spec.unit or episodes.groups[0].unit
     # What the whole itself shows is the mean of its parts: it adds nothing where parts were recorded.
-    episodes = [e for e in episodes if e.entity != owner] or episodes
-    distance = _distance_of(context, spec)
-    worst = sorted(episodes, key=distance, reverse=True)
-    critical = any(_critical(context, episode, spec) for episode in worst)
-    side = "below" if spec.below else "above"
-    evidence = [
-        Evidence(
-            f"{spec.noun} of {e.entity.label()}: median {show(e.median, unit)}, "
-            f"{'lowest' if spec.below else 'peak'} {show(_extreme(e, spec), unit)} "
-            f"while {side} {show(warn, unit)}, {e.held_s:.0f} s",
-            metric=spec.metric,
-            entity=e.entity,
-            statistic="median",
-            value=e.median,
-            threshold=warn,
-            unit=unit,
-            source=context.source_name(e.group),
-        )
-        for e in worst[:EVIDENCE_COUNT_MAX]
-    ]
+    of_parts = [place for place, entity in enumerate(episodes.entities) if entity != owner]
+    if 0 < len(of_parts) < len(episodes):
+        episodes, distances = episodes.take(np.array(of_parts)), distances[of_parts]
+    worst = np.argsort(-distances, kind="stable")
+    evidence = list(_evidence_of(context, episodes.take(worst[:EVIDENCE_COUNT_MAX]), unit, spec))
     if len(worst) > EVIDENCE_COUNT_MAX:
         evidence.append(Evidence(f"and {len(worst) - EVIDENCE_COUNT_MAX} more like these"))
-    lead = worst[0]
-    parts = len({e.entity for e in episodes})
-    where = owner.label() if lead.entity == owner else f"{parts} {_plural(lead.entity.kind, parts)} of {owner.label()}"
-    value, limit = show(lead.median, unit), show(warn, unit)
+    lead = int(worst[0])
+    leader = episodes.entities[lead]
+    parts = len(set(episodes.entities))
+    where = owner.label() if leader == owner else f"{parts} {_plural(leader.kind, parts)} of {owner.label()}"
+    value, limit = show(float(episodes.median[lead]), unit), show(warn, unit)
     summary = spec.says.format(noun=spec.noun, value=value, where=where, limit=limit)
     summary = f"{summary[0].upper()}{summary[1:]}"
     return context.finding(
         owner,
         summary,
         evidence,
-        severity=context.meta.severity if critical else context.meta.severity.lowered(),
-        windows=joined_windows([e.window for e in episodes], context.limit("duration")),
-        score=distance(lead),
+        severity=context.meta.severity if episodes.is_critical.any() else context.meta.severity.lowered(),
+        windows=episodes.windows(context.limit("duration")),
+        score=float(distances[lead]),
     )
+
+
+def _evidence_of(context: RuleContext, episodes: EpisodeColumns, unit: str, spec: Over) -> Iterator[Evidence]:
+    warn = context.stated_limit(spec.warn)
+    side, extreme = ("below", "lowest") if spec.below else ("above", "peak")
+    extremes = (episodes.lowest if spec.below else episodes.peak).tolist()
+    numbers = (episodes.median.tolist(), extremes, episodes.held_ns.tolist())
+    for entity, group, median, furthest, held_ns in zip(episodes.entities, episodes.groups, *numbers, strict=True):
+        yield Evidence(
+            f"{spec.noun} of {entity.label()}: median {show(median, unit)}, {extreme} {show(furthest, unit)} "
+            f"while {side} {show(warn, unit)}, {held_ns / 1e9:.0f} s",
+            metric=spec.metric,
+            entity=entity,
+            statistic="median",
+            value=median,
+            threshold=warn,
+            unit=unit,
+            source=context.source_name(group),
+        )
 
 
 def by_setting(
@@ -369,35 +390,6 @@ class Minus:
         return left if left is whole else np.maximum(left, 0.0, out=left)
 
 
-def majority(
-    group: SeriesGroup, met: NDArray[np.bool_], values: NDArray[np.floating[Any]], window_s: float
-) -> NDArray[np.bool_]:
-    """Whether most of the measured samples within ``window_s`` around each sample meet a condition.
-
-    Args:
-        group: gives the sampling interval; one longer than half the window leaves the condition as it is.
-        met: bool [..., n].
-        values: [..., n]; NaN samples are not counted.
-        window_s: width of the window in seconds, centred on the sample.
-
-    Returns:
-        bool [..., n].
-    """
-    reach = 0 if np.isnan(group.interval_s) or group.interval_s <= 0 else int(window_s / group.interval_s) // 2
-    if reach == 0:
-        return met
-    return 2 * _around(met, reach) > _around(np.isfinite(values), reach)
-
-
-def _around(flags: NDArray[np.bool_], reach: int) -> NDArray[np.int64]:
-    """How many of the samples up to ``reach`` before and after each one are set, [..., n]."""
-    count = flags.shape[-1]
-    totals = np.concatenate((np.zeros((*flags.shape[:-1], 1), dtype=np.int64), np.cumsum(flags, axis=-1)), axis=-1)
-    at = np.arange(count)
-    counts: NDArray[np.int64] = totals[..., np.minimum(at + reach + 1, count)] - totals[..., np.maximum(at - reach, 0)]
-    return counts
-
-
 def _kept(context: RuleContext, group: SeriesGroup, spec: Over) -> SeriesGroup | None:
     if spec.keep is None:
         return group
@@ -407,37 +399,17 @@ def _kept(context: RuleContext, group: SeriesGroup, spec: Over) -> SeriesGroup |
     return group.take(rows) if rows else None
 
 
-def _loaded(context: RuleContext, group: SeriesGroup, whole: SeriesGroup, spec: Over) -> NDArray[np.bool_]:
+def _load_of(context: RuleContext, group: SeriesGroup, whole: SeriesGroup, spec: Over) -> tuple[Load | None, bool]:
+    """The load to ask of the samples of a group, if any, and whether the group can have any load at all."""
     if not spec.load:
-        return np.ones(1, dtype=bool)
-    parts = [context.aligned(group, metric) for metric in spec.load]
-    known = [part for part in parts if part is not None]
+        return None, True
+    aligned = [context.aligned(group, metric) for metric in spec.load]
+    known = [values for values in aligned if values is not None]
     if not known:
         # Series without a load are idle where others of the same recording have one.
         elsewhere = group is not whole and any(context.capture.is_aligned(whole, metric) for metric in spec.load)
-        return np.full(1, not elsewhere)
-    total = np.sum([np.nan_to_num(part, nan=0.0) for part in known], axis=0)
-    loaded: NDArray[np.bool_] = total >= context.limit("load_min")
-    return loaded
-
-
-def _beyond(values: NDArray[np.floating[Any]], limit: float, spec: Over) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore"):
-        met: NDArray[np.bool_] = values < limit if spec.below else values > limit
-        return met | (values == limit) if spec.inclusive else met
-
-
-def _critical(context: RuleContext, episode: Episode, spec: Over) -> bool:
-    if not context.has_limit(spec.crit):
-        return True
-    met = np.zeros(len(episode.values), dtype=bool)
-    met[episode.met_indices] = _beyond(episode.met_values, context.limit(spec.crit), spec)
-    if spec.mostly:
-        met = met & majority(episode.group, met, episode.values, context.limit("duration"))
-    starts, ends = sample_bounds(episode.group)
-    if float((ends[met] - starts[met]).sum()) / 1e9 < context.limit("duration"):
-        return False  # far cheaper than looking for episodes, and true of most
-    return is_held(episode.group, met, context.limit("duration"))
+        return None, not elsewhere
+    return Load(known, float(context.limit("load_min"))), True
 
 
 def _plural(kind: EntityKind, count: int) -> str:
@@ -445,26 +417,20 @@ def _plural(kind: EntityKind, count: int) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
-def _extreme(episode: Episode, spec: Over) -> float:
-    return episode.lowest if spec.below else episode.peak
-
-
-def _distance_of(context: RuleContext, spec: Over) -> Callable[[Episode], float]:
-    """How far the median of an episode is beyond the warning limit: 1 at the limit, 2 at twice (or half of) it.
+def _distances(context: RuleContext, episodes: EpisodeColumns, spec: Over) -> NDArray[np.float64]:
+    """How far the median of each episode is beyond the warning limit: 1 at the limit, 2 at twice (or half of) it.
 
     A limit of zero has no multiple; there the critical limit is the measure, or the logarithm where there is none.
     """
     warn = context.limit(spec.warn)
     crit = context.limit(spec.crit) if context.has_limit(spec.crit) else 0.0
-
-    def distance(episode: Episode) -> float:
-        median = episode.median
+    median = episodes.median
+    with np.errstate(all="ignore"):
         if spec.below:
-            ratio = warn / median if median else SCORE_MAX
+            ratio = np.where(median == 0.0, SCORE_MAX, warn / median)
         elif warn:
             ratio = median / warn
         else:
-            ratio = 1.0 + (median / crit if crit else float(np.log1p(max(median, 0.0))))
-        return min(max(ratio, 0.0), SCORE_MAX)
-
-    return distance
+            ratio = 1.0 + (median / crit if crit else np.log1p(np.maximum(median, 0.0)))
+        distances: NDArray[np.float64] = np.minimum(np.maximum(ratio, 0.0), SCORE_MAX)
+    return distances

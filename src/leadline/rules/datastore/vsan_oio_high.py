@@ -33,7 +33,7 @@ import numpy as np
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.core.statistics.row_quantiles import row_quantiles
+from leadline.core.statistics.rows import row_quantile
 from leadline.estate.templates import Over, over_threshold
 from leadline.rules._families.limits import TWO_SAMPLES
 from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
@@ -81,7 +81,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
 def _against_usual(context: RuleContext, group: SeriesGroup) -> NDArray[np.floating[Any]]:
     """[k, n]: requests under way as a multiple of the usual; NaN where latency is known to be low."""
     values = np.asarray(group.values, dtype=np.float64)
-    usual = row_quantiles(values, 0.25)
+    usual = row_quantile(values, 0.25)
     ratio: NDArray[np.floating[Any]] = values / np.maximum(usual, context.limit("usual_min"))[:, np.newaxis]
     latency = _latency(context, group)
     if latency is not None:
