@@ -89,19 +89,30 @@ impl MinTree {
         index
     }
 
-    /// Gives a position another key.
+    /// Gives a position another key. A node looks at all its keys only when its least one has gone; what the least was
+    /// stands in the node above.
     #[inline]
     pub fn set(&mut self, position: usize, key: i64) {
         let (mut index, mut key) = (position, key);
-        for start in &self.starts[..self.level_count] {
+        let starts = &self.starts[..self.level_count];
+        for (level, start) in starts.iter().enumerate() {
             let slot = index & (FAN - 1);
             index >>= FAN_BITS;
+            let above = match starts.get(level + 1) {
+                Some(next) => self.nodes[next + (index >> FAN_BITS)].0[index & (FAN - 1)],
+                None => self.min,
+            };
             let node = &mut self.nodes[start + index];
-            if node.0[slot] == key {
+            let before = std::mem::replace(&mut node.0[slot], key);
+            if key > above {
+                if before > above {
+                    return;
+                }
+                key = node.min();
+            }
+            if key == above {
                 return;
             }
-            node.0[slot] = key;
-            key = node.min();
         }
         self.min = key;
     }

@@ -3,6 +3,7 @@
 //! A component is passive: it keeps state and says what to schedule; the model that owns it schedules its own events.
 
 mod account;
+mod arrivals;
 pub mod cache_tier;
 mod client_queues;
 pub mod cluster_storage;

@@ -19,6 +19,7 @@
 
 use std::collections::VecDeque;
 
+use super::arrivals::Arrivals;
 use super::cost::CostRule;
 use super::discipline::{Discipline, Next};
 use super::request::{Request, VmRequest};
@@ -136,6 +137,43 @@ pub struct QosHost<A, D, V> {
     /// Scheduler and device, with their measurements; waiting times are those at the scheduler.
     pub station: Station<VmRequest, V, D>,
     wakes: Wakes,
+    known: Option<Known>,
+}
+
+/// What need not be scheduled when all sources are open and pass no limit: their requests, and wakes. Of equal times the
+/// event that became known first goes first; stamps are events handled until then.
+#[derive(Clone, Debug)]
+struct Known {
+    arrivals: Arrivals,
+    handled: u64,
+    /// Of the wakes that are pending, the next one last.
+    wakes: Vec<u64>,
+    /// Of the requests in service, by slot.
+    services: Vec<u64>,
+    is_wake: bool,
+    time: Nanos,
+}
+
+impl Known {
+    /// Sets what comes next. A request was known before what a later step of the same event made known.
+    #[inline]
+    fn look(&mut self, wake: Nanos) {
+        let time = self.arrivals.time();
+        self.time = time.min(wake);
+        self.is_wake = wake < time;
+        if wake == time && wake != Nanos::MAX {
+            let wake_stamp = self.wakes.last().copied().unwrap_or(0);
+            self.is_wake = wake_stamp < self.arrivals.stamp();
+        }
+    }
+
+    #[inline]
+    fn stamp(&self) -> (u64, bool) {
+        if self.is_wake {
+            return (self.wakes.last().copied().unwrap_or(0), true);
+        }
+        (self.arrivals.stamp(), false)
+    }
 }
 
 impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHost<A, D, V> {
@@ -146,6 +184,7 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
             vms,
             station: Station::new(depth, device, scheduler),
             wakes: Wakes::default(),
+            known: None,
         }
     }
 
@@ -166,12 +205,14 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
     #[inline]
     fn issue(&mut self, now: Nanos, index: u32, schedule: &mut Schedule<QosEvent>) {
         let vm = &mut self.vms[index as usize];
-        if let Some(time) = vm.source.postpone(now) {
-            schedule.at(time, QosEvent::Issue(index));
-            return;
-        }
-        if let Some(time) = vm.source.after_issue(now) {
-            schedule.at(time, QosEvent::Issue(index));
+        if self.known.is_none() {
+            if let Some(time) = vm.source.postpone(now) {
+                schedule.at(time, QosEvent::Issue(index));
+                return;
+            }
+            if let Some(time) = vm.source.after_issue(now) {
+                schedule.at(time, QosEvent::Issue(index));
+            }
         }
         let request = VmRequest {
             vm: index,
@@ -200,14 +241,42 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
         }
     }
 
+    /// The first requests of all sources, if their requests can be known ahead.
+    fn know(&mut self) -> Option<Known> {
+        let is_known = |vm: &QosVm<A>| vm.limit.is_none() && vm.source.is_known_ahead();
+        if !self.vms.iter().all(is_known) {
+            return None;
+        }
+        let firsts = self.vms.iter_mut().map(|vm| vm.source.first(0));
+        let mut known = Known {
+            arrivals: Arrivals::new(firsts.map(|time| time.unwrap_or(Nanos::MAX)).collect()),
+            handled: 0,
+            wakes: Vec::new(),
+            services: vec![0; self.station.server_count()],
+            is_wake: false,
+            time: Nanos::MAX,
+        };
+        fill(&mut known.arrivals, &mut self.vms);
+        known.look(Nanos::MAX);
+        Some(known)
+    }
+
     #[inline]
     fn start_services(&mut self, now: Nanos, schedule: &mut Schedule<QosEvent>) {
         loop {
             match self.station.start(now) {
-                Next::Job(started) => schedule.at(started.end, QosEvent::Finish(started.server)),
+                Next::Job(started) => {
+                    if let Some(known) = &mut self.known {
+                        known.services[started.server as usize] = known.handled;
+                    }
+                    schedule.at(started.end, QosEvent::Finish(started.server));
+                }
                 Next::Wait(until) => {
                     if self.wakes.wants(until) {
-                        schedule.at(until, QosEvent::Wake);
+                        match &mut self.known {
+                            Some(known) => known.wakes.push(known.handled),
+                            None => schedule.at(until, QosEvent::Wake),
+                        }
                     }
                     return;
                 }
@@ -223,6 +292,10 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> Model
     type Event = QosEvent;
 
     fn start(&mut self, schedule: &mut Schedule<QosEvent>) {
+        self.known = self.know();
+        if self.known.is_some() {
+            return;
+        }
         for (index, vm) in (0..).zip(&mut self.vms) {
             while let Some(time) = vm.source.first(schedule.now()) {
                 schedule.at(time, QosEvent::Issue(index));
@@ -231,7 +304,41 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> Model
     }
 
     #[inline]
+    fn known_time(&self) -> Nanos {
+        self.known.as_ref().map_or(Nanos::MAX, |known| known.time)
+    }
+
+    #[inline]
+    fn goes_before(&self, scheduled: &QosEvent) -> bool {
+        let (Some(known), QosEvent::Finish(slot)) = (&self.known, scheduled) else {
+            return false;
+        };
+        let (stamp, is_wake) = known.stamp();
+        let service = known.services[*slot as usize];
+        stamp < service || (stamp == service && !is_wake)
+    }
+
+    #[inline]
+    fn take_known(&mut self) -> Option<QosEvent> {
+        let known = self.known.as_mut()?;
+        if known.is_wake {
+            known.wakes.pop();
+            return Some(QosEvent::Wake);
+        }
+        Some(QosEvent::Issue(known.arrivals.take(known.handled + 1)))
+    }
+
+    fn known_count(&self) -> usize {
+        self.known
+            .as_ref()
+            .map_or(0, |known| known.wakes.len() + self.vms.len())
+    }
+
+    #[inline]
     fn handle(&mut self, now: Nanos, event: QosEvent, schedule: &mut Schedule<QosEvent>) {
+        if let Some(known) = &mut self.known {
+            known.handled += 1;
+        }
         match event {
             QosEvent::Issue(index) => self.issue(now, index, schedule),
             QosEvent::Admit(index) => {
@@ -243,11 +350,26 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> Model
             QosEvent::Wake => self.wakes.came(),
         }
         self.start_services(now, schedule);
+        if let Some(known) = &mut self.known {
+            if known.arrivals.is_spent() {
+                fill(&mut known.arrivals, &mut self.vms);
+            }
+            known.look(self.wakes.next().max(now));
+        }
     }
 
     fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         self.station.check("host", now)
     }
+}
+
+/// Draws the next requests of all machines, however long until there is one.
+#[cold]
+fn fill<A: Source>(arrivals: &mut Arrivals, vms: &mut [QosVm<A>]) {
+    arrivals.fill(|index, time| {
+        let source = &mut vms[index as usize].source;
+        source.after_issue(time).unwrap_or(Nanos::MAX)
+    });
 }
 
 /// A device that serves at a fixed rate, shared by what is in its queue: n requests in it at once take n times as
