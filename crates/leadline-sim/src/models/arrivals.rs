@@ -21,8 +21,8 @@ use crate::time::Nanos;
 
 /// How many requests a span aims at. Judgement: they fit the first cache beside the sources.
 const SPAN_REQUESTS: usize = 512;
-/// A span grows or shrinks by so much at once.
-const STEP_MAX: f64 = 4.0;
+/// Buckets are as wide as a power of two, at most this, ns.
+const SHIFT_MAX: u32 = 40;
 /// Steps of a calendar's bucket within which insertion is taken for linear; beyond, all is sorted otherwise.
 const BUCKET_MAX: u32 = 32;
 
@@ -43,7 +43,8 @@ pub(super) struct Arrivals {
     /// The next request's time; the largest number when there is none.
     time: Nanos,
     end: Nanos,
-    width: f64,
+    /// Binary logarithm of a bucket's width, ns.
+    shift: u32,
     unsorted: Vec<Arrival>,
     buckets: Vec<u32>,
 }
@@ -51,14 +52,13 @@ pub(super) struct Arrivals {
 impl Arrivals {
     /// The first request of each source.
     pub(super) fn new(firsts: Vec<Nanos>) -> Self {
-        let earliest = firsts.iter().copied().min().unwrap_or(0);
         Self {
             next: firsts.into_iter().map(|time| (time, 0)).collect(),
             span: Vec::new(),
             position: 0,
             time: Nanos::MAX,
             end: 0,
-            width: (earliest as f64).clamp(1.0, 1e6),
+            shift: 0,
             unsorted: Vec::new(),
             buckets: vec![0; SPAN_REQUESTS + 1],
         }
@@ -126,9 +126,8 @@ impl Arrivals {
     #[inline(never)]
     pub(super) fn fill(&mut self, mut after: impl FnMut(u32, Nanos) -> Nanos) {
         let earliest = self.next.iter().map(|(time, _)| *time).min();
-        let start = earliest.unwrap_or(Nanos::MAX).max(self.end);
-        let width = crate::time::whole(self.width).max(1);
-        self.end = start.saturating_add(width);
+        let start = earliest.unwrap_or(Nanos::MAX);
+        self.end = start.saturating_add((SPAN_REQUESTS as u64) << self.shift);
         self.unsorted.clear();
         for (source, next) in (0..).zip(&mut self.next) {
             let mut time = next.0;
@@ -138,18 +137,21 @@ impl Arrivals {
             }
             next.0 = time;
         }
-        self.sort(start, width);
-        let wanted = SPAN_REQUESTS as f64 / (self.span.len() as f64).max(1.0);
-        self.width *= wanted.clamp(1.0 / STEP_MAX, STEP_MAX);
+        self.sort(start);
+        if self.span.len() > SPAN_REQUESTS {
+            self.shift = self.shift.saturating_sub(1);
+        } else if self.span.len() < SPAN_REQUESTS / 2 {
+            self.shift = (self.shift + 1).min(SHIFT_MAX);
+        }
         self.position = 0;
         self.look();
     }
 
     /// Puts the requests in order of time, those of one instant in order of sources.
-    fn sort(&mut self, start: Nanos, width: Nanos) {
-        let scale = SPAN_REQUESTS as f64 / width as f64;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // within the buckets
-        let bucket = |time: Nanos| (((time - start) as f64 * scale) as usize).min(SPAN_REQUESTS - 1);
+    fn sort(&mut self, start: Nanos) {
+        let shift = self.shift;
+        #[allow(clippy::cast_possible_truncation)] // within the buckets
+        let bucket = |time: Nanos| ((time - start) >> shift) as usize;
         self.buckets.fill(0);
         for arrival in &self.unsorted {
             self.buckets[bucket(arrival.time) + 1] += 1;
@@ -192,8 +194,9 @@ mod tests {
     fn compare(gaps: impl Fn(&mut crate::random::Stream, u32) -> Nanos, sources: u32) {
         let streams = Streams::new(1);
         let stream = |source: u32| streams.stream(&format!("source{source}"), "gaps");
-        let (mut mine, mut theirs): (Vec<_>, Vec<_>) =
-            (0..sources).map(|source| (stream(source), stream(source))).unzip();
+        let (mut mine, mut theirs): (Vec<_>, Vec<_>) = (0..sources)
+            .map(|source| (stream(source), stream(source)))
+            .unzip();
         let mut queue = EventQueue::new();
         for source in 0..sources {
             queue.push(gaps(&mut theirs[source as usize], source), source);
@@ -223,6 +226,9 @@ mod tests {
         compare(exponential(20.0), 50); // many of one instant
         compare(exponential(0.7), 3); // and of one source at one instant
         compare(|_, _| 1_000, 200); // all at once
-        compare(|stream, source| (1 + stream.below(3)) * 10u64.pow(source), 7); // of all rates
+        compare(
+            |stream, source| (1 + stream.below(3)) * 10u64.pow(source),
+            7,
+        ); // of all rates
     }
 }

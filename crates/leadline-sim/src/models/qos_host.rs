@@ -261,6 +261,17 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
         Some(known)
     }
 
+    /// Sets what comes next of what is known.
+    #[inline]
+    fn know_next(&mut self, now: Nanos) {
+        if let Some(known) = &mut self.known {
+            if known.arrivals.is_spent() {
+                fill(&mut known.arrivals, &mut self.vms);
+            }
+            known.look(self.wakes.next().max(now));
+        }
+    }
+
     #[inline]
     fn start_services(&mut self, now: Nanos, schedule: &mut Schedule<QosEvent>) {
         loop {
@@ -346,16 +357,20 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> Model
                     self.station.arrive(now, request);
                 }
             }
-            QosEvent::Finish(slot) => self.finish(now, slot, schedule),
+            QosEvent::Finish(slot) => {
+                let nothing_may_go = self.station.is_free() && self.wakes.next() > now;
+                let is_alone = self.known.is_some();
+                self.finish(now, slot, schedule);
+                if nothing_may_go && is_alone {
+                    // The scheduler was asked with a slot free, and nothing has come or may go since.
+                    self.know_next(now);
+                    return;
+                }
+            }
             QosEvent::Wake => self.wakes.came(),
         }
         self.start_services(now, schedule);
-        if let Some(known) = &mut self.known {
-            if known.arrivals.is_spent() {
-                fill(&mut known.arrivals, &mut self.vms);
-            }
-            known.look(self.wakes.next().max(now));
-        }
+        self.know_next(now);
     }
 
     fn check(&self, now: Nanos) -> Result<(), LeadlineError> {

@@ -48,7 +48,9 @@ pub struct Queueing<A, V> {
     responses: Durations,
     /// The source's next request, ns; the largest number when there is none or it is in the schedule.
     next_issue: Nanos,
-    /// Events handled when that became known, and when the service of each server began: what came first of equal times.
+    /// The end of the service, if there is one server, ns; the largest number when it is idle.
+    next_finish: Nanos,
+    /// Events handled when the request became known, and when the service of each server began: what came first of equal times.
     issue_stamp: u64,
     finish_stamps: Vec<u64>,
     stamp: u64,
@@ -68,6 +70,7 @@ impl<A: Source, V: Service<Nanos>> Queueing<A, V> {
             station: Station::fifo(server_count, service),
             responses: Durations::default(),
             next_issue: Nanos::MAX,
+            next_finish: Nanos::MAX,
             issue_stamp: 0,
             finish_stamps: vec![0; server_count.max(1) as usize],
             stamp: 0,
@@ -114,7 +117,12 @@ impl<A: Source, V: Service<Nanos>> Queueing<A, V> {
     fn start_services(&mut self, now: Nanos, schedule: &mut Schedule<QueueingEvent>) {
         while let Next::Job(started) = self.station.start(now) {
             self.finish_stamps[started.server as usize] = self.stamp;
-            schedule.at(started.end, QueueingEvent::Finish(started.server));
+            if self.finish_stamps.len() == 1 && self.limit.is_none() && self.source.is_known_ahead()
+            {
+                self.next_finish = started.end;
+            } else {
+                schedule.at(started.end, QueueingEvent::Finish(started.server));
+            }
         }
     }
 
@@ -141,7 +149,7 @@ impl<A: Source, V: Service<Nanos>> Model for Queueing<A, V> {
 
     #[inline]
     fn known_time(&self) -> Nanos {
-        self.next_issue
+        self.next_issue.min(self.next_finish)
     }
 
     #[inline]
@@ -156,12 +164,19 @@ impl<A: Source, V: Service<Nanos>> Model for Queueing<A, V> {
 
     #[inline]
     fn take_known(&mut self) -> Option<QueueingEvent> {
-        self.next_issue = Nanos::MAX;
-        Some(QueueingEvent::Issue)
+        let is_issue = self.next_issue < self.next_finish
+            || (self.next_issue == self.next_finish && self.issue_stamp <= self.finish_stamps[0]);
+        if is_issue {
+            self.next_issue = Nanos::MAX;
+            return Some(QueueingEvent::Issue);
+        }
+        self.next_finish = Nanos::MAX;
+        Some(QueueingEvent::Finish(0))
     }
 
     fn known_count(&self) -> usize {
-        usize::from(self.next_issue != Nanos::MAX)
+        let times = [self.next_issue, self.next_finish];
+        times.iter().filter(|time| **time != Nanos::MAX).count()
     }
 
     fn check(&self, now: Nanos) -> Result<(), LeadlineError> {

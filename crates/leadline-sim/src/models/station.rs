@@ -217,6 +217,13 @@ impl<J: Copy, V: Service<J>, D: Discipline<Waiting<J>>> Station<J, V, D> {
         self.serving.len()
     }
 
+    /// Whether a server is free.
+    #[inline]
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
     /// Busy servers; their mean divided by the number of servers is the utilisation.
     #[must_use]
     pub fn busy(&self) -> &TimeWeighted {
