@@ -20,7 +20,7 @@
 use crate::time::Nanos;
 
 /// How many requests a span aims at. Judgement: they fit the first cache beside the sources.
-const SPAN_REQUESTS: usize = 512;
+const SPAN_REQUESTS: usize = 256;
 /// Buckets are as wide as a power of two, at most this, ns.
 const SHIFT_MAX: u32 = 40;
 /// Steps of a calendar's bucket within which insertion is taken for linear; beyond, all is sorted otherwise.
@@ -42,7 +42,6 @@ pub(super) struct Arrivals {
     position: usize,
     /// The next request's time; the largest number when there is none.
     time: Nanos,
-    end: Nanos,
     /// Binary logarithm of a bucket's width, ns.
     shift: u32,
     unsorted: Vec<Arrival>,
@@ -57,7 +56,6 @@ impl Arrivals {
             span: Vec::new(),
             position: 0,
             time: Nanos::MAX,
-            end: 0,
             shift: 0,
             unsorted: Vec::new(),
             buckets: vec![0; SPAN_REQUESTS + 1],
@@ -127,11 +125,11 @@ impl Arrivals {
     pub(super) fn fill(&mut self, mut after: impl FnMut(u32, Nanos) -> Nanos) {
         let earliest = self.next.iter().map(|(time, _)| *time).min();
         let start = earliest.unwrap_or(Nanos::MAX);
-        self.end = start.saturating_add((SPAN_REQUESTS as u64) << self.shift);
+        let end = start.saturating_add((SPAN_REQUESTS as u64) << self.shift);
         self.unsorted.clear();
         for (source, next) in (0..).zip(&mut self.next) {
             let mut time = next.0;
-            while time < self.end {
+            while time < end {
                 self.unsorted.push(Arrival { time, source });
                 time = after(source, time);
             }

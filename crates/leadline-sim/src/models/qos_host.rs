@@ -228,6 +228,18 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
         schedule.at(admitted, QosEvent::Admit(index));
     }
 
+    /// A request that was delayed goes on, or something may go that had to wait.
+    #[inline(never)]
+    fn let_through(&mut self, now: Nanos, event: QosEvent) {
+        let QosEvent::Admit(index) = event else {
+            self.wakes.came();
+            return;
+        };
+        if let Some(request) = self.vms[index as usize].delayed.pop_front() {
+            self.station.arrive(now, request);
+        }
+    }
+
     #[inline]
     fn finish(&mut self, now: Nanos, slot: u32, schedule: &mut Schedule<QosEvent>) {
         let Some(finished) = self.station.finish(now, slot) else {
@@ -350,24 +362,19 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> Model
         if let Some(known) = &mut self.known {
             known.handled += 1;
         }
-        match event {
-            QosEvent::Issue(index) => self.issue(now, index, schedule),
-            QosEvent::Admit(index) => {
-                if let Some(request) = self.vms[index as usize].delayed.pop_front() {
-                    self.station.arrive(now, request);
-                }
+        if let QosEvent::Finish(slot) = event {
+            let nothing_may_go =
+                self.known.is_some() && self.station.is_free() && self.wakes.next() > now;
+            self.finish(now, slot, schedule);
+            if nothing_may_go {
+                // The scheduler was asked with a slot free, and nothing has come or may go since.
+                self.know_next(now);
+                return;
             }
-            QosEvent::Finish(slot) => {
-                let nothing_may_go = self.station.is_free() && self.wakes.next() > now;
-                let is_alone = self.known.is_some();
-                self.finish(now, slot, schedule);
-                if nothing_may_go && is_alone {
-                    // The scheduler was asked with a slot free, and nothing has come or may go since.
-                    self.know_next(now);
-                    return;
-                }
-            }
-            QosEvent::Wake => self.wakes.came(),
+        } else if let QosEvent::Issue(index) = event {
+            self.issue(now, index, schedule);
+        } else {
+            self.let_through(now, event);
         }
         self.start_services(now, schedule);
         self.know_next(now);
