@@ -50,7 +50,8 @@ PENDING = (1_000, 100_000, 1_000_000)
 DECISIONS_PER_S_MIN = {4: 11.3e6, 100: 4.6e6, 1_000: 2.7e6, 10_000: 1.5e6}  # the best public implementation
 HOUR_S_MAX = 30.0
 MACHINES = 100
-PEERS = Path(__file__).parent.parent / "crates" / "leadline-bench" / "peers"
+ROOT = Path(__file__).parent.parent
+PEERS = ROOT / "crates" / "leadline-bench" / "peers"
 
 
 def simpy_processes(events: int, seed: int) -> float:
@@ -174,7 +175,17 @@ def mm1(events: int, simpy_events: int, repeat: int) -> tuple[float, float]:
 def built_nexosim(folder: Path) -> Path:
     """The program that runs M/M/1 in NexoSim, built in ``folder``."""
     manifest = PEERS / "nexosim" / "Cargo.toml"
-    words = ["cargo", "build", "--release", "--locked", "--quiet", "--manifest-path", manifest, "--target-dir", folder]
+    words: list[str | Path] = [
+        "cargo",
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--manifest-path",
+        manifest,
+        "--target-dir",
+        folder,
+    ]
     subprocess.run(words, check=True)
     return folder / "release" / "nexosim-mm1"
 
@@ -184,7 +195,7 @@ def built_dmclock(folder: Path, source: Path) -> Path:
     program, peer = folder / "decisions", PEERS / "dmclock"
     parts = [peer / "decisions.cpp", source / "src" / "dmclock_util.cc", source / "support" / "src" / "run_every.cc"]
     includes = [f"-I{place}" for place in (peer, source / "src", source / "support" / "src")]
-    words = ["c++", "-O3", "-std=c++17", "-DNDEBUG", *includes, *parts, "-pthread", "-o", program]
+    words: list[str | Path] = ["c++", "-O3", "-std=c++17", "-DNDEBUG", *includes, *parts, "-pthread", "-o", program]
     subprocess.run(words, check=True)
     return program
 
@@ -259,7 +270,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--any", action="store_true", help="exit with 0 whatever the figures are")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        nexosim = built_nexosim(Path(folder)) if options.nexosim else None
+        nexosim = built_nexosim(ROOT / "target" / "nexosim") if options.nexosim else None
         dmclock = built_dmclock(Path(folder), options.dmclock) if options.dmclock else None
         is_met = measured(options, nexosim, dmclock)
     if not options.any and not is_met:
