@@ -23,6 +23,7 @@ mod min_tree;
 pub mod parda;
 mod policy;
 mod qos_host;
+mod qos_known;
 mod queueing;
 pub mod read_cache;
 mod request;

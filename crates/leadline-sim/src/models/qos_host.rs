@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use super::arrivals::Arrivals;
 use super::cost::CostRule;
 use super::discipline::{Discipline, Next};
+use super::qos_known::Known;
 use super::request::{Request, VmRequest};
 use super::service::Service;
 use super::station::{Station, Waiting};
@@ -138,42 +139,6 @@ pub struct QosHost<A, D, V> {
     pub station: Station<VmRequest, V, D>,
     wakes: Wakes,
     known: Option<Known>,
-}
-
-/// What need not be scheduled when all sources are open and pass no limit: their requests, and wakes. Of equal times the
-/// event that became known first goes first; stamps are events handled until then.
-#[derive(Clone, Debug)]
-struct Known {
-    arrivals: Arrivals,
-    handled: u64,
-    /// Of the wakes that are pending, the next one last.
-    wakes: Vec<u64>,
-    /// Of the requests in service, by slot.
-    services: Vec<u64>,
-    is_wake: bool,
-    time: Nanos,
-}
-
-impl Known {
-    /// Sets what comes next. A request was known before what a later step of the same event made known.
-    #[inline]
-    fn look(&mut self, wake: Nanos) {
-        let time = self.arrivals.time();
-        self.time = time.min(wake);
-        self.is_wake = wake < time;
-        if wake == time && wake != Nanos::MAX {
-            let wake_stamp = self.wakes.last().copied().unwrap_or(0);
-            self.is_wake = wake_stamp < self.arrivals.stamp();
-        }
-    }
-
-    #[inline]
-    fn stamp(&self) -> (u64, bool) {
-        if self.is_wake {
-            return (self.wakes.last().copied().unwrap_or(0), true);
-        }
-        (self.arrivals.stamp(), false)
-    }
 }
 
 impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHost<A, D, V> {

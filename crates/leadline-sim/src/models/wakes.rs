@@ -22,6 +22,7 @@ impl Wakes {
 
     /// When the next one comes, ns; the largest number when none is pending.
     #[inline]
+    #[must_use]
     pub fn next(&self) -> Nanos {
         self.0.last().copied().unwrap_or(Nanos::MAX)
     }
