@@ -113,8 +113,14 @@ impl<E: Copy> EventQueue<E> {
     /// The time of the next event, ns.
     #[inline]
     pub fn peek_time(&mut self) -> Option<Nanos> {
+        self.peek().map(|entry| entry.time)
+    }
+
+    /// The next event.
+    #[inline]
+    pub fn peek(&mut self) -> Option<&Entry<E>> {
         self.fill();
-        self.near.get(self.head).map(|entry| entry.time)
+        self.near.get(self.head)
     }
 
     /// Takes the next event.

@@ -1,6 +1,7 @@
 //! The run: takes the earliest event, tells the observer, lets the model handle it.
 
 use super::observe::Observer;
+use super::queue::Entry;
 use super::schedule::Schedule;
 use crate::time::Nanos;
 use leadline_stats::error::LeadlineError;
@@ -16,6 +17,30 @@ pub trait Model {
 
     /// One event happens at `now`, ns.
     fn handle(&mut self, now: Nanos, event: Self::Event, schedule: &mut Schedule<Self::Event>);
+
+    /// When the next event happens that the model keeps beside the schedule because it knows it anyway (the next request
+    /// of an open source, the end of the one service there is), ns; the largest number when there is none.
+    #[inline]
+    fn known_time(&self) -> Nanos {
+        Nanos::MAX
+    }
+
+    /// Whether that event goes before a scheduled one of the same time: it was known before the other was scheduled.
+    #[inline]
+    fn goes_before(&self, _scheduled: &Self::Event) -> bool {
+        false
+    }
+
+    /// Takes that event; None when there is none.
+    #[inline]
+    fn take_known(&mut self) -> Option<Self::Event> {
+        None
+    }
+
+    /// How many events the model knows of and keeps beside the schedule; of those known far ahead one of each source.
+    fn known_count(&self) -> usize {
+        0
+    }
 
     /// Whether what the model must conserve (jobs, time, bytes) is conserved at `now`, ns.
     ///
@@ -72,7 +97,7 @@ impl<M: Model, O: Observer<M::Event>> Simulation<M, O> {
     /// How many events are pending.
     #[must_use]
     pub fn pending_count(&self) -> usize {
-        self.schedule.pending_count()
+        self.schedule.pending_count() + self.model.known_count()
     }
 
     /// Whether the model has asked to end.
@@ -111,7 +136,7 @@ impl<M: Model, O: Observer<M::Event>> Simulation<M, O> {
     pub fn run(&mut self, end: Nanos, count: u64) -> u64 {
         let mut handled = 0;
         while handled < count && !self.schedule.stopped {
-            let Some(entry) = self.schedule.queue.pop_before(end) else {
+            let Some(entry) = self.next_before(end) else {
                 if end != Nanos::MAX {
                     self.schedule.now = self.schedule.now.max(end);
                 }
@@ -125,5 +150,27 @@ impl<M: Model, O: Observer<M::Event>> Simulation<M, O> {
         }
         self.event_count += handled;
         handled
+    }
+
+    /// The next event before `end`, of the schedule or of those that the model keeps.
+    #[inline]
+    fn next_before(&mut self, end: Nanos) -> Option<Entry<M::Event>> {
+        let time = self.model.known_time();
+        if time == Nanos::MAX {
+            return self.schedule.queue.pop_before(end);
+        }
+        let is_known = match self.schedule.queue.peek() {
+            Some(entry) if entry.time == time => self.model.goes_before(&entry.event),
+            Some(entry) => time < entry.time,
+            None => true,
+        };
+        if !is_known {
+            return self.schedule.queue.pop_before(end);
+        }
+        if time >= end {
+            return None;
+        }
+        let event = self.model.take_known()?;
+        Some(Entry { time, event })
     }
 }

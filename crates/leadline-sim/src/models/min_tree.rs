@@ -4,8 +4,6 @@
 /// measured.
 const FAN: usize = 8;
 const FAN_BITS: u32 = 3;
-/// Enough for 8^10 positions.
-const LEVELS: usize = 10;
 
 #[repr(align(64))]
 #[derive(Clone, Copy, Debug)]
@@ -37,10 +35,10 @@ impl Node {
 /// lines of a cache as in LaMarca and Ladner, "The influence of caches on the performance of heaps" (1996).
 #[derive(Clone, Debug)]
 pub struct MinTree {
+    /// The root first; the children of node i are nodes 8 i + 1 to 8 i + 8.
     nodes: Vec<Node>,
-    /// Where each level starts, leaves first.
-    starts: [usize; LEVELS],
-    level_count: usize,
+    /// The first node of the lowest level.
+    leaves: usize,
     min: i64,
 }
 
@@ -51,22 +49,15 @@ impl MinTree {
     /// `count` positions, all absent.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        let mut starts = [0; LEVELS];
-        let (mut node_count, mut level_count) = (0, 0);
-        let mut width = count.max(1);
-        while level_count < LEVELS {
-            starts[level_count] = node_count;
-            width = width.div_ceil(FAN);
-            node_count += width;
-            level_count += 1;
-            if width == 1 {
-                break;
-            }
+        let leaf_count = count.div_ceil(FAN).max(1);
+        let (mut leaves, mut width) = (0, 1);
+        while width < leaf_count {
+            leaves += width;
+            width <<= FAN_BITS;
         }
         Self {
-            nodes: vec![Node([ABSENT; FAN]); node_count],
-            starts,
-            level_count,
+            nodes: vec![Node([ABSENT; FAN]); leaves + leaf_count],
+            leaves,
             min: ABSENT,
         }
     }
@@ -83,27 +74,41 @@ impl MinTree {
     #[must_use]
     pub fn first(&self) -> usize {
         let mut index = 0;
-        for start in self.starts[..self.level_count].iter().rev() {
-            index = (index << FAN_BITS) + self.nodes[start + index].position(self.min);
+        loop {
+            let slot = self.nodes[index].position(self.min);
+            if index >= self.leaves {
+                return ((index - self.leaves) << FAN_BITS) + slot;
+            }
+            index = (index << FAN_BITS) + 1 + slot;
         }
-        index
     }
 
-    /// Gives a position another key.
+    /// Gives a position another key. A node looks at all its keys only when its least one has gone; what the least was
+    /// stands in the node above.
     #[inline]
     pub fn set(&mut self, position: usize, key: i64) {
-        let (mut index, mut key) = (position, key);
-        for start in &self.starts[..self.level_count] {
-            let slot = index & (FAN - 1);
-            index >>= FAN_BITS;
-            let node = &mut self.nodes[start + index];
-            if node.0[slot] == key {
+        let mut key = key;
+        let mut index = self.leaves + (position >> FAN_BITS);
+        let mut slot = position & (FAN - 1);
+        while index > 0 {
+            let (up, side) = ((index - 1) >> FAN_BITS, (index - 1) & (FAN - 1));
+            let least = self.nodes[up].0[side];
+            let node = &mut self.nodes[index];
+            let before = std::mem::replace(&mut node.0[slot], key);
+            if key > least {
+                if before > least {
+                    return;
+                }
+                key = node.min();
+            }
+            if key == least {
                 return;
             }
-            node.0[slot] = key;
-            key = node.min();
+            (index, slot) = (up, side);
         }
-        self.min = key;
+        let root = &mut self.nodes[0];
+        root.0[slot] = key;
+        self.min = root.min();
     }
 }
 

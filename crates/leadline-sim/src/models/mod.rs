@@ -3,6 +3,7 @@
 //! A component is passive: it keeps state and says what to schedule; the model that owns it schedules its own events.
 
 mod account;
+mod arrivals;
 pub mod cache_tier;
 mod client_queues;
 pub mod cluster_storage;
@@ -22,6 +23,7 @@ mod min_tree;
 pub mod parda;
 mod policy;
 mod qos_host;
+mod qos_known;
 mod queueing;
 pub mod read_cache;
 mod request;

@@ -19,8 +19,10 @@
 
 use std::collections::VecDeque;
 
+use super::arrivals::Arrivals;
 use super::cost::CostRule;
 use super::discipline::{Discipline, Next};
+use super::qos_known::Known;
 use super::request::{Request, VmRequest};
 use super::service::Service;
 use super::station::{Station, Waiting};
@@ -136,6 +138,7 @@ pub struct QosHost<A, D, V> {
     /// Scheduler and device, with their measurements; waiting times are those at the scheduler.
     pub station: Station<VmRequest, V, D>,
     wakes: Wakes,
+    known: Option<Known>,
 }
 
 impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHost<A, D, V> {
@@ -146,6 +149,7 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
             vms,
             station: Station::new(depth, device, scheduler),
             wakes: Wakes::default(),
+            known: None,
         }
     }
 
@@ -166,12 +170,14 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
     #[inline]
     fn issue(&mut self, now: Nanos, index: u32, schedule: &mut Schedule<QosEvent>) {
         let vm = &mut self.vms[index as usize];
-        if let Some(time) = vm.source.postpone(now) {
-            schedule.at(time, QosEvent::Issue(index));
-            return;
-        }
-        if let Some(time) = vm.source.after_issue(now) {
-            schedule.at(time, QosEvent::Issue(index));
+        if self.known.is_none() {
+            if let Some(time) = vm.source.postpone(now) {
+                schedule.at(time, QosEvent::Issue(index));
+                return;
+            }
+            if let Some(time) = vm.source.after_issue(now) {
+                schedule.at(time, QosEvent::Issue(index));
+            }
         }
         let request = VmRequest {
             vm: index,
@@ -187,6 +193,18 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
         schedule.at(admitted, QosEvent::Admit(index));
     }
 
+    /// A request that was delayed goes on, or something may go that had to wait.
+    #[inline(never)]
+    fn let_through(&mut self, now: Nanos, event: QosEvent) {
+        let QosEvent::Admit(index) = event else {
+            self.wakes.came();
+            return;
+        };
+        if let Some(request) = self.vms[index as usize].delayed.pop_front() {
+            self.station.arrive(now, request);
+        }
+    }
+
     #[inline]
     fn finish(&mut self, now: Nanos, slot: u32, schedule: &mut Schedule<QosEvent>) {
         let Some(finished) = self.station.finish(now, slot) else {
@@ -200,14 +218,53 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
         }
     }
 
+    /// The first requests of all sources, if their requests can be known ahead.
+    fn know(&mut self) -> Option<Known> {
+        let is_known = |vm: &QosVm<A>| vm.limit.is_none() && vm.source.is_known_ahead();
+        if !self.vms.iter().all(is_known) {
+            return None;
+        }
+        let firsts = self.vms.iter_mut().map(|vm| vm.source.first(0));
+        let mut known = Known {
+            arrivals: Arrivals::new(firsts.map(|time| time.unwrap_or(Nanos::MAX)).collect()),
+            handled: 0,
+            wakes: Vec::new(),
+            services: vec![0; self.station.server_count()],
+            is_wake: false,
+            time: Nanos::MAX,
+        };
+        fill(&mut known.arrivals, &mut self.vms);
+        known.look(Nanos::MAX);
+        Some(known)
+    }
+
+    /// Sets what comes next of what is known.
+    #[inline]
+    fn know_next(&mut self, now: Nanos) {
+        if let Some(known) = &mut self.known {
+            if known.arrivals.is_spent() {
+                fill(&mut known.arrivals, &mut self.vms);
+            }
+            known.look(self.wakes.next().max(now));
+        }
+    }
+
     #[inline]
     fn start_services(&mut self, now: Nanos, schedule: &mut Schedule<QosEvent>) {
         loop {
             match self.station.start(now) {
-                Next::Job(started) => schedule.at(started.end, QosEvent::Finish(started.server)),
+                Next::Job(started) => {
+                    if let Some(known) = &mut self.known {
+                        known.services[started.server as usize] = known.handled;
+                    }
+                    schedule.at(started.end, QosEvent::Finish(started.server));
+                }
                 Next::Wait(until) => {
                     if self.wakes.wants(until) {
-                        schedule.at(until, QosEvent::Wake);
+                        match &mut self.known {
+                            Some(known) => known.wakes.push(known.handled),
+                            None => schedule.at(until, QosEvent::Wake),
+                        }
                     }
                     return;
                 }
@@ -223,6 +280,10 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> Model
     type Event = QosEvent;
 
     fn start(&mut self, schedule: &mut Schedule<QosEvent>) {
+        self.known = self.know();
+        if self.known.is_some() {
+            return;
+        }
         for (index, vm) in (0..).zip(&mut self.vms) {
             while let Some(time) = vm.source.first(schedule.now()) {
                 schedule.at(time, QosEvent::Issue(index));
@@ -231,23 +292,71 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> Model
     }
 
     #[inline]
+    fn known_time(&self) -> Nanos {
+        self.known.as_ref().map_or(Nanos::MAX, |known| known.time)
+    }
+
+    #[inline]
+    fn goes_before(&self, scheduled: &QosEvent) -> bool {
+        let (Some(known), QosEvent::Finish(slot)) = (&self.known, scheduled) else {
+            return false;
+        };
+        let (stamp, is_wake) = known.stamp();
+        let service = known.services[*slot as usize];
+        stamp < service || (stamp == service && !is_wake)
+    }
+
+    #[inline]
+    fn take_known(&mut self) -> Option<QosEvent> {
+        let known = self.known.as_mut()?;
+        if known.is_wake {
+            known.wakes.pop();
+            return Some(QosEvent::Wake);
+        }
+        Some(QosEvent::Issue(known.arrivals.take(known.handled + 1)))
+    }
+
+    fn known_count(&self) -> usize {
+        self.known
+            .as_ref()
+            .map_or(0, |known| known.wakes.len() + self.vms.len())
+    }
+
+    #[inline]
     fn handle(&mut self, now: Nanos, event: QosEvent, schedule: &mut Schedule<QosEvent>) {
-        match event {
-            QosEvent::Issue(index) => self.issue(now, index, schedule),
-            QosEvent::Admit(index) => {
-                if let Some(request) = self.vms[index as usize].delayed.pop_front() {
-                    self.station.arrive(now, request);
-                }
+        if let Some(known) = &mut self.known {
+            known.handled += 1;
+        }
+        if let QosEvent::Finish(slot) = event {
+            let nothing_may_go =
+                self.known.is_some() && self.station.is_free() && self.wakes.next() > now;
+            self.finish(now, slot, schedule);
+            if nothing_may_go {
+                // The scheduler was asked with a slot free, and nothing has come or may go since.
+                self.know_next(now);
+                return;
             }
-            QosEvent::Finish(slot) => self.finish(now, slot, schedule),
-            QosEvent::Wake => self.wakes.came(),
+        } else if let QosEvent::Issue(index) = event {
+            self.issue(now, index, schedule);
+        } else {
+            self.let_through(now, event);
         }
         self.start_services(now, schedule);
+        self.know_next(now);
     }
 
     fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         self.station.check("host", now)
     }
+}
+
+/// Draws the next requests of all machines, however long until there is one.
+#[cold]
+fn fill<A: Source>(arrivals: &mut Arrivals, vms: &mut [QosVm<A>]) {
+    arrivals.fill(|index, time| {
+        let source = &mut vms[index as usize].source;
+        source.after_issue(time).unwrap_or(Nanos::MAX)
+    });
 }
 
 /// A device that serves at a fixed rate, shared by what is in its queue: n requests in it at once take n times as

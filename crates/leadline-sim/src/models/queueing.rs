@@ -46,6 +46,14 @@ pub struct Queueing<A, V> {
     /// The station, with its measurements; its jobs are times of issue.
     pub station: Station<Nanos, V>,
     responses: Durations,
+    /// The source's next request, ns; the largest number when there is none or it is in the schedule.
+    next_issue: Nanos,
+    /// The end of the service, if there is one server, ns; the largest number when it is idle.
+    next_finish: Nanos,
+    /// Events handled when the request became known, and when the service of each server began: what came first of equal times.
+    issue_stamp: u64,
+    finish_stamps: Vec<u64>,
+    stamp: u64,
     /// Waiting times at the station in order of completion, ns, for intervals and the end of the warm-up; None saves
     /// their cost.
     pub waits_in_order: Option<Batches>,
@@ -61,6 +69,11 @@ impl<A: Source, V: Service<Nanos>> Queueing<A, V> {
             bytes: 0,
             station: Station::fifo(server_count, service),
             responses: Durations::default(),
+            next_issue: Nanos::MAX,
+            next_finish: Nanos::MAX,
+            issue_stamp: 0,
+            finish_stamps: vec![0; server_count.max(1) as usize],
+            stamp: 0,
             waits_in_order: None,
         }
     }
@@ -103,7 +116,24 @@ impl<A: Source, V: Service<Nanos>> Queueing<A, V> {
     #[inline]
     fn start_services(&mut self, now: Nanos, schedule: &mut Schedule<QueueingEvent>) {
         while let Next::Job(started) = self.station.start(now) {
-            schedule.at(started.end, QueueingEvent::Finish(started.server));
+            self.finish_stamps[started.server as usize] = self.stamp;
+            if self.finish_stamps.len() == 1 && self.limit.is_none() && self.source.is_known_ahead()
+            {
+                self.next_finish = started.end;
+            } else {
+                schedule.at(started.end, QueueingEvent::Finish(started.server));
+            }
+        }
+    }
+
+    /// The source's next request: kept here when it is known ahead, so that no event need be scheduled.
+    #[inline]
+    fn next_issue(&mut self, time: Nanos, schedule: &mut Schedule<QueueingEvent>) {
+        if self.source.is_known_ahead() && self.limit.is_none() {
+            self.next_issue = time;
+            self.issue_stamp = self.stamp;
+        } else {
+            schedule.at(time, QueueingEvent::Issue);
         }
     }
 }
@@ -113,8 +143,40 @@ impl<A: Source, V: Service<Nanos>> Model for Queueing<A, V> {
 
     fn start(&mut self, schedule: &mut Schedule<QueueingEvent>) {
         while let Some(time) = self.source.first(schedule.now()) {
-            schedule.at(time, QueueingEvent::Issue);
+            self.next_issue(time, schedule);
         }
+    }
+
+    #[inline]
+    fn known_time(&self) -> Nanos {
+        self.next_issue.min(self.next_finish)
+    }
+
+    #[inline]
+    fn goes_before(&self, scheduled: &QueueingEvent) -> bool {
+        match scheduled {
+            QueueingEvent::Finish(server) => {
+                self.issue_stamp <= self.finish_stamps[*server as usize]
+            }
+            QueueingEvent::Issue | QueueingEvent::Admit(_) => false,
+        }
+    }
+
+    #[inline]
+    fn take_known(&mut self) -> Option<QueueingEvent> {
+        let is_issue = self.next_issue < self.next_finish
+            || (self.next_issue == self.next_finish && self.issue_stamp <= self.finish_stamps[0]);
+        if is_issue {
+            self.next_issue = Nanos::MAX;
+            return Some(QueueingEvent::Issue);
+        }
+        self.next_finish = Nanos::MAX;
+        Some(QueueingEvent::Finish(0))
+    }
+
+    fn known_count(&self) -> usize {
+        let times = [self.next_issue, self.next_finish];
+        times.iter().filter(|time| **time != Nanos::MAX).count()
     }
 
     fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
@@ -123,6 +185,7 @@ impl<A: Source, V: Service<Nanos>> Model for Queueing<A, V> {
 
     #[inline]
     fn handle(&mut self, now: Nanos, event: QueueingEvent, schedule: &mut Schedule<QueueingEvent>) {
+        self.stamp += 1;
         match event {
             QueueingEvent::Issue => {
                 if let Some(time) = self.source.postpone(now) {
@@ -130,7 +193,7 @@ impl<A: Source, V: Service<Nanos>> Model for Queueing<A, V> {
                     return;
                 }
                 if let Some(time) = self.source.after_issue(now) {
-                    schedule.at(time, QueueingEvent::Issue);
+                    self.next_issue(time, schedule);
                 }
                 if let Some(limit) = &mut self.limit {
                     let admitted = limit.admit(now, self.bytes);

@@ -211,6 +211,19 @@ impl<J: Copy, V: Service<J>, D: Discipline<Waiting<J>>> Station<J, V, D> {
         &self.in_system
     }
 
+    /// How many servers there are.
+    #[must_use]
+    pub fn server_count(&self) -> usize {
+        self.serving.len()
+    }
+
+    /// Whether a server is free.
+    #[inline]
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
     /// Busy servers; their mean divided by the number of servers is the utilisation.
     #[must_use]
     pub fn busy(&self) -> &TimeWeighted {

@@ -20,6 +20,13 @@ impl Wakes {
         is_new
     }
 
+    /// When the next one comes, ns; the largest number when none is pending.
+    #[inline]
+    #[must_use]
+    pub fn next(&self) -> Nanos {
+        self.0.last().copied().unwrap_or(Nanos::MAX)
+    }
+
     /// A wake came.
     #[inline]
     pub fn came(&mut self) {

@@ -33,6 +33,13 @@ pub trait Source {
     /// else.
     fn first(&mut self, now: Nanos) -> Option<Nanos>;
 
+    /// Whether the source is open with one next request at a time, which depends on nothing but the one before: then a
+    /// model may ask for requests long before they are issued.
+    #[inline]
+    fn is_known_ahead(&self) -> bool {
+        false
+    }
+
     /// The time, ns, to which the request about to be issued now is put off to keep the source's rate; asked again then.
     #[inline]
     fn postpone(&mut self, _now: Nanos) -> Option<Nanos> {
@@ -76,6 +83,10 @@ macro_rules! each {
 impl Source for AnySource {
     fn first(&mut self, now: Nanos) -> Option<Nanos> {
         each!(self, source => source.first(now))
+    }
+
+    fn is_known_ahead(&self) -> bool {
+        each!(self, source => source.is_known_ahead())
     }
 
     fn postpone(&mut self, now: Nanos) -> Option<Nanos> {

@@ -40,6 +40,11 @@ impl<S: Sample> Source for Renewal<S> {
     }
 
     #[inline]
+    fn is_known_ahead(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn after_issue(&mut self, now: Nanos) -> Option<Nanos> {
         Some(now.saturating_add(self.gap.sample(&mut self.stream)))
     }
@@ -72,6 +77,11 @@ impl Source for Paced {
     fn first(&mut self, now: Nanos) -> Option<Nanos> {
         let started = std::mem::replace(&mut self.started, true);
         (!started).then(|| self.pace.admit(now, 1))
+    }
+
+    #[inline]
+    fn is_known_ahead(&self) -> bool {
+        true
     }
 
     fn after_issue(&mut self, now: Nanos) -> Option<Nanos> {
