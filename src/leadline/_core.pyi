@@ -363,6 +363,7 @@ def simulate(
     recorded: Sequence[TraceRequests | TraceUses] = ...,
     progress: Callable[[float], object] | None = None,
 ) -> str: ...
+
 _Moments: TypeAlias = NDArray[np.int64]
 _Values: TypeAlias = NDArray[np.floating[Any]]
 _Limits: TypeAlias = tuple[float, float | None, bool, bool, int]
@@ -376,9 +377,7 @@ _Episodes: TypeAlias = tuple[
     NDArray[np.float64],
 ]
 
-def episodes(
-    met: NDArray[np.bool_], values: _Values, starts: _Moments, ends: _Moments, duration_s: float
-) -> _Episodes:
+def episodes(met: NDArray[np.bool_], values: _Values, starts: _Moments, ends: _Moments, duration_s: float) -> _Episodes:
     """Episodes of a condition [k, n]: row, first and last sample, ns it held, median, lowest and highest, [m] each.
 
     ``values`` [k, n] are of single or double precision; the samples of a row lie side by side, as those of ``met``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +17,12 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.timeline import ever_above, host_groups, on_same_windows, whole_of_parts, window_mean
+from tests.estate import oracle_timeline
 
 GUEST = Entity(EntityKind.GUEST, "db01")
 HOST = Entity(EntityKind.HOST, "esx01")
 NAN = float("nan")
+NUMBERS = st.one_of(st.just(NAN), st.floats(-1e6, 1e6, width=32))
 
 
 def group_of(values: list[float], step_s: float, first_s: float | None = None) -> SeriesGroup:
@@ -31,6 +34,26 @@ def group_of(values: list[float], step_s: float, first_s: float | None = None) -
 def means(group: SeriesGroup, *windows: tuple[float, float]) -> list[float]:
     starts, ends = ((np.array(side) * 1e9).astype(np.int64) for side in zip(*windows, strict=True))
     return [float(value) for value in window_mean(group, starts, ends)[0]]
+
+
+@given(
+    st.lists(st.integers(1, 10), min_size=1, max_size=12),
+    st.data(),
+    st.lists(st.tuples(st.integers(-5, 60), st.integers(0, 30)), max_size=5),
+    st.sampled_from([np.float32, np.float64]),
+)
+def test_means_over_windows_are_those_of_the_oracle(
+    steps: list[int], data: st.DataObject, windows: list[tuple[int, int]], dtype: type[np.floating[Any]]
+) -> None:
+    size = 2 * len(steps)
+    values = np.array(data.draw(st.lists(NUMBERS, min_size=size, max_size=size)), dtype=dtype).reshape(2, -1)
+    times = np.cumsum(steps) * 1_000_000_000
+    group = SeriesGroup("guest_cpu_busy_pct", [GUEST, HOST], times, values, float(min(steps)))
+    starts = np.array([start for start, _ in windows], dtype=np.int64) * 1_000_000_000
+    ends = starts + np.array([length for _, length in windows], dtype=np.int64) * 1_000_000_000
+    np.testing.assert_allclose(
+        window_mean(group, starts, ends), oracle_timeline.window_mean(group, starts, ends), rtol=1e-9, atol=1e-6
+    )
 
 
 def test_mean_over_whole_samples() -> None:
@@ -112,7 +135,7 @@ def test_host_value_of_the_recording_wins_over_the_mean_of_cpus() -> None:
 
 def test_whole_of_parts_without_any_measured_part_is_not_measured() -> None:
     group = group_of([NAN, 5], 1)
-    whole = whole_of_parts(group, EntityKind.GUEST, np.nanmax)
+    whole = whole_of_parts(group, EntityKind.GUEST, "highest")
     assert np.isnan(whole.values[0, 0])
     assert whole.values[0, 1] == 5
 

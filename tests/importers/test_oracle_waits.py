@@ -43,7 +43,7 @@ def wide_row(event: str, count: int, micro: int, mean: str) -> str:
 def test_one_moment_becomes_facts(tmp_path: Path) -> None:
     capture = read_text(tmp_path, SEED)
     assert capture.groups == []
-    assert facts_of(capture) == {READ: 19.0, WRITE: 15.2, SHARE: 0.877}
+    assert facts_of(capture) == {READ: 19.0, WRITE: 15.2, SHARE: 0.877, "commit_wait_ms_since_start": 16.0}
     assert codes(capture) == ["one-sample"]
 
 

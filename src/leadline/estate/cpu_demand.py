@@ -69,7 +69,7 @@ def _series(capture: Capture) -> Iterator[tuple[SeriesGroup, list[Entity]]]:
         for group in capture.of("cpu_used_pct", kind):
             rows = [i for i, e in enumerate(group.entities) if kind is EntityKind.VM or e.parent not in recorded]
             if rows:
-                whole = whole_of_parts(_with_waiting(capture, group.take(rows)), EntityKind.VM, np.nanmean)
+                whole = whole_of_parts(_with_waiting(capture, group.take(rows)), EntityKind.VM, "mean")
                 yield whole, list(whole.entities)
         recorded |= {
             vm for g in capture.of("cpu_used_pct", kind) for e in g.entities if (vm := e.ancestor(EntityKind.VM))

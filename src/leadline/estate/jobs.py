@@ -104,7 +104,7 @@ def _loads_by_machine(reader: Recorded) -> Places:
 def _loads_of(reader: Recorded, metric: str) -> Places:
     """A metric of guests and VMs, of a VM's vCPUs together where the VM itself was not recorded."""
     loads = dict(placed(reader.of(metric, EntityKind.GUEST, EntityKind.VM)))
-    wholes = [whole_of_parts(group, EntityKind.VM, np.nanmean) for group in reader.of(metric, EntityKind.VCPU)]
+    wholes = [whole_of_parts(group, EntityKind.VM, "mean") for group in reader.of(metric, EntityKind.VCPU)]
     for vm, places in placed(wholes).items():
         loads.setdefault(vm, places)
     return loads

@@ -14,6 +14,7 @@ import numpy as np
 from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
+from leadline.core.statistics.rows import Fold, row_window_means, rows_by_owner
 from leadline.estate.episodes import sample_bounds
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.core.contracts.rule import RuleContext
-
-# Judgement: a mean says something about a window when at least half of the window was measured.
-COVERED_SHARE_MIN = 0.5
 
 
 def window_mean(
@@ -42,17 +40,7 @@ def window_mean(
     """
     if not len(group.times_ns) or not len(starts_ns):
         return np.full((len(group.entities), len(starts_ns)), np.nan)
-    lower, upper = sample_bounds(group)
-    origin = lower[0]
-    edges = np.column_stack((lower - origin, upper - origin)).ravel() / 1e9
-    lengths = (upper - lower) / 1e9
-    measured = np.isfinite(group.values)
-    weighted = np.where(measured, group.values, 0.0) * lengths
-    start_s, end_s = (starts_ns - origin) / 1e9, (ends_ns - origin) / 1e9
-    total = _integral(edges, weighted, end_s) - _integral(edges, weighted, start_s)
-    covered = _integral(edges, measured * lengths, end_s) - _integral(edges, measured * lengths, start_s)
-    enough = (covered >= COVERED_SHARE_MIN * (end_s - start_s)) & (covered > 0.0)
-    return np.where(enough, total / np.where(enough, covered, 1.0), np.nan)
+    return row_window_means(group.values, sample_bounds(group), (starts_ns, ends_ns))
 
 
 def on_same_windows(
@@ -78,37 +66,32 @@ def host_groups(context: RuleContext, metric: str) -> list[SeriesGroup]:
     groups = context.of(metric, EntityKind.HOST)
     known = {entity for group in groups for entity in group.entities}
     for group in context.of(metric, EntityKind.PCPU):
-        means = whole_of_parts(group, EntityKind.HOST, np.nanmean)
+        means = whole_of_parts(group, EntityKind.HOST, "mean")
         rows = [row for row, host in enumerate(means.entities) if host not in known]
         if rows:
             groups.append(means.take(rows))
     return groups
 
 
-def whole_of_parts(
-    group: SeriesGroup, kind: EntityKind, combine: Callable[..., NDArray[np.floating[Any]]]
-) -> SeriesGroup:
+def whole_of_parts(group: SeriesGroup, kind: EntityKind, fold: Fold) -> SeriesGroup:
     """One series per ancestor of ``kind``, made from the series of its parts.
 
     Args:
         group: series of parts; those without such an ancestor are left out.
         kind: kind of the whole; an entity of that kind is its own part.
-        combine: a NaN-ignoring reduction such as ``np.nanmean`` or ``np.nanmax``, called with ``axis=0``.
+        fold: what the whole is of its parts at each time.
 
     Returns:
         The same metric and times; NaN where no part was measured.
     """
-    members: dict[Entity, list[int]] = {}
+    places: dict[Entity, int] = {}
+    owners = np.full(len(group.entities), -1, dtype=np.int64)
     for row, entity in enumerate(group.entities):
         whole = entity.ancestor(kind)
         if whole is not None:
-            members.setdefault(whole, []).append(row)
-    values = np.full((len(members), len(group.times_ns)), np.nan)
-    for position, rows in enumerate(members.values()):
-        parts = group.values[rows]
-        some = np.isfinite(parts).any(axis=0)  # reductions of nothing but NaN warn
-        values[position, some] = combine(parts[:, some], axis=0)
-    return replace(group, entities=list(members), values=values)
+            owners[row] = places.setdefault(whole, len(places))
+    values = rows_by_owner(group.values, owners, len(places), fold)
+    return replace(group, entities=list(places), values=values)
 
 
 def ever_above(
@@ -128,20 +111,3 @@ def ever_above(
             kept.extend(part.entities[int(row)] for row in rows)
             values.append(compared[rows])
     return replace(group, entities=kept, values=np.concatenate(values)) if kept else None
-
-
-def _integral(
-    edges: NDArray[np.floating[Any]], areas: NDArray[np.floating[Any]], at_s: NDArray[np.floating[Any]]
-) -> NDArray[np.floating[Any]]:
-    """The integral [k, m] from the first edge to each moment of series that are constant within their intervals.
-
-    ``edges`` [2n] are start and end of each interval in ascending order, ``areas`` [k, n] value times length of each.
-    """
-    sums = np.zeros((areas.shape[0], len(edges)))
-    sums[:, 1::2] = np.cumsum(areas, axis=1)
-    sums[:, 2::2] = sums[:, 1:-1:2]
-    left = np.clip(np.searchsorted(edges, at_s, side="right") - 1, 0, len(edges) - 2)
-    width = edges[left + 1] - edges[left]
-    share = np.clip((at_s - edges[left]) / np.where(width > 0.0, width, 1.0), 0.0, 1.0)
-    result: NDArray[np.floating[Any]] = sums[:, left] + share * (sums[:, left + 1] - sums[:, left])
-    return result

@@ -17,9 +17,8 @@ Sample:
         log file sync                                  42804       68290         1.60
 
 Lost:
-    Waits of idle sessions, all but the longest twenty others; of one sample the wait for commits. Rows that do not fit
-    their heading, and rows whose mean is not their sum by their count (a unit that was changed without the name).
-    Columns whose unit is not known.
+    Waits of idle sessions, all but the longest twenty others. Rows that do not fit their heading, and rows whose mean
+    is not their sum by their count (a unit that was changed without the name). Columns whose unit is not known.
 
 Units:
     The views count since the instance was started (``v$session_event``: since each session logged on). One sample
@@ -287,6 +286,7 @@ def _add_facts(moment: _Moment, builder: CaptureBuilder) -> None:
     facts = {
         "read_ms_since_start": read_ms,
         "log_write_ms_since_start": write_ms,
+        "commit_wait_ms_since_start": _mean_ms(events, _COMMIT, _WAITS_MIN),
         "disk_wait_share_since_start": disk / whole if whole > 0 else math.nan,
     }
     known: dict[str, Any] = {name: round(value, 3) for name, value in facts.items() if math.isfinite(value)}

@@ -21,6 +21,8 @@ use crate::time::Nanos;
 
 /// How many requests a span aims at. Judgement: they fit the first cache beside the sources.
 const SPAN_REQUESTS: usize = 256;
+/// A source that issues as many requests in one instant goes on a nanosecond later, so that every span ends.
+const AT_ONCE_MAX: u32 = 1 << 20;
 /// Buckets are as wide as a power of two, at most this, ns.
 const SHIFT_MAX: u32 = 40;
 /// Steps of a calendar's bucket within which insertion is taken for linear; beyond, all is sorted otherwise.
@@ -128,10 +130,12 @@ impl Arrivals {
         let end = start.saturating_add((SPAN_REQUESTS as u64) << self.shift);
         self.unsorted.clear();
         for (source, next) in (0..).zip(&mut self.next) {
-            let mut time = next.0;
+            let (mut time, mut at_once) = (next.0, 0_u32);
             while time < end {
                 self.unsorted.push(Arrival { time, source });
-                time = after(source, time);
+                let then = after(source, time);
+                at_once = if then == time { at_once + 1 } else { 0 };
+                time = if at_once < AT_ONCE_MAX { then } else { time + 1 };
             }
             next.0 = time;
         }

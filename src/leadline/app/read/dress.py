@@ -47,6 +47,8 @@ _PROMPT = re.compile(
     r"(?:[ \t]+(?P<command>\S[^\n]*))?\s*$"
 )
 _SQL = re.compile(r"(?:SELECT|SHOW|EXPLAIN|WITH|TABLE|CALL|EXEC|DESCRIBE)\s+\S", re.IGNORECASE)
+# Two looks at Oracle's views in one session are two moments of one recording, prompts and all.
+_OF_ONE_SESSION = re.compile(r"\b(?:g?v\$|dba_hist_)\w", re.IGNORECASE)
 _ASSIGNMENT = re.compile(r"^\w+=\S*$")
 
 
@@ -78,7 +80,8 @@ class Undressed:
     @property
     def is_sure(self) -> bool:
         """Whether it is dressed for sure: outputs of several commands, fences or colours, which no tool's file has."""
-        return sum(bool(piece.command) for piece in self.pieces) > 1 or not _SURE.isdisjoint(self.taken_off)
+        outputs = [piece for piece in self.pieces if piece.command and not _OF_ONE_SESSION.search(piece.command)]
+        return len(outputs) > 1 or not _SURE.isdisjoint(self.taken_off)
 
 
 def undressed(text: str) -> Undressed | None:

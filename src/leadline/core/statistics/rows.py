@@ -124,6 +124,7 @@ def rows_by_owner(
 
 def with_whole_rows(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """Return a matrix of single or double precision whose samples of a row lie side by side; itself where it is one."""
+    values = values[:]  # a meter that looks on counts this
     known = values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
     is_whole = known.strides[1] == known.itemsize or known.shape[1] <= 1
     return known if is_whole and known.flags.aligned else np.ascontiguousarray(known)

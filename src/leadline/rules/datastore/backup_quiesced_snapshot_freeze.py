@@ -113,7 +113,7 @@ def _rates_of(reader: Recorded, group: SeriesGroup) -> Iterator[SeriesGroup]:
     if rate is not None and rows:
         part = replace(group, values=rate).take(rows)
         disks = [Entity(disk.kind, disk.name, owners[row]) for row, disk in zip(rows, part.entities, strict=True)]
-        yield whole_of_parts(replace(part, entities=disks), EntityKind.VM, np.nansum)
+        yield whole_of_parts(replace(part, entities=disks), EntityKind.VM, "sum")
 
 
 def _vm_of(inventory: Inventory, disk: Entity) -> Entity | None:

@@ -77,7 +77,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for group in context.of("guest_disk_queue_count", EntityKind.BLOCK_DEVICE):
         rows = [row for row, disk in enumerate(group.entities) if _narrow(context, disk)]
         if rows:
-            sums = whole_of_parts(group.take(rows), EntityKind.GUEST, np.nansum)
+            sums = whole_of_parts(group.take(rows), EntityKind.GUEST, "sum")
             adapters = np.array([_adapter_count(context, guest) for guest in sums.entities], dtype=np.float64)
             shared = replace(sums, values=sums.values / adapters[:, np.newaxis])
             for finding in over_groups(context, [shared], wide):

@@ -125,7 +125,7 @@ def _signs(context: RuleContext) -> Iterator[_Sign]:
     for group in context.of("cpu_ready_pct", EntityKind.VCPU, EntityKind.VM):
         ready = ever_above(group, context.limit("ready"), partial(without_limit, context))
         if ready is not None:
-            yield _Sign(whole_of_parts(ready, EntityKind.VM, np.nanmax), "ready", "ready time per vCPU")
+            yield _Sign(whole_of_parts(ready, EntityKind.VM, "highest"), "ready", "ready time per vCPU")
     cores = host_groups(context, "host_cpu_core_util_pct")
     for group in cores or host_groups(context, "host_cpu_util_pct"):
         busy = ever_above(group, context.limit("host"))

@@ -87,7 +87,7 @@ def _ready(context: RuleContext) -> dict[Entity, list[SeriesGroup]]:
         waiting = ever_above(group, context.limit("ready"))
         if waiting is None:
             continue
-        worst = whole_of_parts(waiting, EntityKind.VM, np.nanmax)
+        worst = whole_of_parts(waiting, EntityKind.VM, "highest")
         for row, vm in enumerate(worst.entities):
             ready.setdefault(vm, []).append(worst.take([row]))
     return ready

@@ -64,7 +64,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for group in context.of("net_rx_mbit_per_s", EntityKind.PORT):
         sent = context.aligned(group, "net_tx_mbit_per_s")
         both = group.values if sent is None else group.values + np.nan_to_num(sent, nan=0.0)
-        traffic = whole_of_parts(replace(group, values=both), EntityKind.VM, np.nansum)
+        traffic = whole_of_parts(replace(group, values=both), EntityKind.VM, "sum")
         peers: dict[str, list[int]] = {}
         for row, vm in enumerate(traffic.entities):
             name = context.inventory.get(vm, "peer_group")
