@@ -17,7 +17,7 @@ from leadline.core.contracts.experiment import Experiment
 from leadline.core.contracts.rule import Rule
 from leadline.core.model.metrics import metrics
 from leadline.core.model.vocabulary import Layer
-from leadline.estate.settings import settings
+from leadline.estate.knowledge.settings import settings
 from scripts import house, labs, lists
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -27,7 +27,7 @@ from leadline.core.model.units import UNITS, factor
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.model.workload import KINDS as WORKLOAD_KINDS
 from leadline.core.system.tools import TOOLS
-from leadline.estate.settings import TYPES
+from leadline.estate.knowledge.settings import TYPES
 from leadline.generators.fault import Fault
 from tests.conftest import ROOT
 
@@ -163,7 +163,7 @@ def test_fault_keeps_the_contract(name: str) -> None:
 
 
 def test_settings_catalogue_is_sound() -> None:
-    text = resources.files("leadline.estate").joinpath("settings.csv").read_text(encoding="utf-8")
+    text = resources.files("leadline.estate.knowledge").joinpath("settings.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     keys = [(row["kind"], row["setting"]) for row in rows]
     assert len(keys) == len(set(keys))

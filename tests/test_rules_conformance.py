@@ -15,7 +15,7 @@ from leadline.core.contracts.rule import RuleContext
 from leadline.core.model.metrics import metrics
 from leadline.core.model.units import UNITS
 from leadline.core.model.vocabulary import Severity
-from leadline.estate.settings import is_setting
+from leadline.estate.knowledge.settings import is_setting
 from tests.rule_cases import KINDS, START_NS, RuleCase, capture_of, rule_cases, scope_of
 
 RULES = rule_modules()

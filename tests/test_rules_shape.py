@@ -23,8 +23,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding, Window
 from leadline.core.model.meter import Meter
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.disks import means_over
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.derived.disks import means_over
+from leadline.estate.language.templates import Over, over_threshold
 from tests.conftest import ROOT
 from tests.rule_cases import capture_of, rule_cases
 from tests.test_rules_cost import GROWTH_MAX, SLACK, MeteredInventory, copied

@@ -10,7 +10,7 @@ import pytest
 from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.settings import settings as known_settings
+from leadline.estate.knowledge.settings import settings as known_settings
 
 HOST = Entity(EntityKind.HOST, "esx01")
 VM = Entity(EntityKind.VM, "db01", HOST)

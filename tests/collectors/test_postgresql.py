@@ -29,7 +29,7 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.addresses import address_of
 from leadline.core.system.dsn import masked
 from leadline.core.system.tools import find_program
-from leadline.estate.database_settings import POSTGRESQL_NAMING
+from leadline.estate.knowledge.database_settings import POSTGRESQL_NAMING
 from leadline.faces.cli.main import build_app
 from leadline.formats.active_sessions import wait_shares
 

@@ -35,7 +35,7 @@ from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.secret import Secret
-from leadline.estate import vcenter_session
+from leadline.estate.knowledge import vcenter_session
 from tests.conftest import ROOT
 
 PLACES = os.pathsep.join([os.environ.get("PATH", ""), str(ROOT / ".tools" / "bin"), str(Path.home() / "go" / "bin")])

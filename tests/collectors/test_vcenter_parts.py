@@ -16,7 +16,7 @@ from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate import vcenter_session
+from leadline.estate.knowledge import vcenter_session
 from tests.collectors.conftest import HOST, VM, facts
 
 vim: Any = pyVmomi.vim  # made at run time: no types to check against

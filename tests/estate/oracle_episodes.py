@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
-from leadline.estate.episodes import Episode, Limits, find_episodes, sample_bounds
+from leadline.estate.arithmetic.episodes import Episode, Limits, find_episodes, sample_bounds
 
 Values = NDArray[np.floating[Any]]
 Flags = NDArray[np.bool_]

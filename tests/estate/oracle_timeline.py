@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.core.model.capture import SeriesGroup
-from leadline.estate.episodes import sample_bounds
+from leadline.estate.arithmetic.episodes import sample_bounds
 
 COVERED_SHARE_MIN = 0.5
 

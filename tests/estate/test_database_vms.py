@@ -7,7 +7,7 @@ import pytest
 from leadline.app.read.resolve import guess_roles
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.database_vms import database_guess, likely_database_vms
+from leadline.estate.knowledge.database_vms import database_guess, likely_database_vms
 from leadline.formats.inventory_file import parse_inventory
 
 

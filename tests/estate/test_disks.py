@@ -15,8 +15,8 @@ from leadline.core.model.capture import Capture, CaptureBuilder, SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
 from leadline.core.model.vocabulary import EntityKind, Role
-from leadline.estate.disks import Busy, Use, behind, io_rate, means_over, read_write_mean, uses
-from leadline.estate.latencies import block_awaits
+from leadline.estate.derived.disks import Busy, Use, behind, io_rate, means_over, read_write_mean, uses
+from leadline.estate.derived.latencies import block_awaits
 from leadline.formats.inventory_file import parse_inventory
 from tests.estate.oracle_episodes import majority
 

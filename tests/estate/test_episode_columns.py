@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.episodes import (
+from leadline.estate.arithmetic.episodes import (
     EpisodeColumns,
     Limits,
     Load,

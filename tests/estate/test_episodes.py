@@ -11,7 +11,7 @@ from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.episodes import Episode, find_episodes, joined_windows, sample_bounds
+from leadline.estate.arithmetic.episodes import Episode, find_episodes, joined_windows, sample_bounds
 
 S = 1_000_000_000
 

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from leadline.core.model.entities import Entity, Inventory
-from leadline.estate.guest_settings import huge_pages_mib, is_virtual, is_windows, number_entry, shared_memory_mib
+from leadline.estate.knowledge.guest_settings import (
+    huge_pages_mib,
+    is_virtual,
+    is_windows,
+    number_entry,
+    shared_memory_mib,
+)
 
 GUEST = Entity.parse("guest:db01")
 DATABASE = Entity.parse("guest:db01/database:main")

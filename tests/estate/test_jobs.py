@@ -9,7 +9,7 @@ from leadline.core.model.capture import CaptureBuilder
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.finding import Window
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.jobs import job_windows
+from leadline.estate.derived.jobs import job_windows
 
 VM = Entity.parse("host:esx01/vm:db01")
 START_S = 1_700_000_000

@@ -11,7 +11,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.capture import CaptureBuilder
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate import placement
+from leadline.estate.derived.ready import ready_p95_of_host
+from leadline.estate.knowledge import placement
 
 HOST = Entity(EntityKind.HOST, "esx01")
 VM = Entity(EntityKind.VM, "db01", HOST)
@@ -97,4 +98,4 @@ def test_waiting_is_that_of_the_worst_vm_of_the_host_alone() -> None:
         builder.add_series("cpu_max_limited_pct", vm, times, np.full(20, 2.0), interval_s=5.0)
     meta = RuleMeta("TST100", Layer.HYPERVISOR_CPU, Severity.LOW, (), ())
     context = RuleContext("test", meta, "", builder.build())
-    assert placement.waited_pct_by_host(context) == {HOST: 7.0, Entity(EntityKind.HOST, "esx02"): 48.0}
+    assert context.table(ready_p95_of_host) == {HOST: 7.0, Entity(EntityKind.HOST, "esx02"): 48.0}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leadline.estate.plateaus import DiskLoad, PlateauShape, find_plateau
+from leadline.estate.arithmetic.plateaus import DiskLoad, PlateauShape, find_plateau
 
 SHAPE = PlateauShape(flat_share=0.05, held_share=0.8, duration_s=60.0, latency_ms_min=2.0, latency_factor=3.0)
 NS = 1_000_000_000

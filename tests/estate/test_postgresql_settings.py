@@ -6,7 +6,7 @@ import ast
 from importlib import resources
 from pathlib import Path
 
-from leadline.estate.database_settings import POSTGRESQL_HARMLESS, POSTGRESQL_NAMING
+from leadline.estate.knowledge.database_settings import POSTGRESQL_HARMLESS, POSTGRESQL_NAMING
 from leadline.importers.pg_settings import _SECRET
 
 _READERS = ("parameter", "by_parameter", "parameter_fact", "postgresql_bytes")

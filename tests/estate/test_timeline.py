@@ -16,7 +16,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder, SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.timeline import ever_above, host_groups, on_same_windows, whole_of_parts, window_mean
+from leadline.estate.arithmetic.timeline import ever_above, host_groups, on_same_windows, whole_of_parts, window_mean
 from tests.estate import oracle_timeline
 
 GUEST = Entity(EntityKind.GUEST, "db01")

@@ -5,8 +5,8 @@ import pytest
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.versions import vsphere_version
 from leadline.core.model.vocabulary import EntityKind, Role
-from leadline.estate.datastores import DatastoreUse
-from leadline.estate.vsan import (
+from leadline.estate.knowledge.datastores import DatastoreUse
+from leadline.estate.knowledge.vsan import (
     cache_gib,
     capacity_medium,
     cluster_of,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leadline.core.contracts.experiment import FigureVerdict
-from leadline.estate import vcenter_session
+from leadline.estate.knowledge import vcenter_session
 from leadline.experiments import robo_latency
 from tests.collectors import test_vcenter as vcenter
 from tests.experiments.test_far_memory import found, simulated

@@ -17,7 +17,7 @@ from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.settings import settings as known_settings
+from leadline.estate.knowledge.settings import settings as known_settings
 from leadline.importers import prometheus
 
 OWN = Path(__file__).parent / "seeds" / "vmware-exporter.txt"

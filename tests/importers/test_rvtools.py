@@ -19,7 +19,7 @@ from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError, LeadlineError, LimitError
-from leadline.estate.settings import settings as known_settings
+from leadline.estate.knowledge.settings import settings as known_settings
 from leadline.formats import workbook
 from leadline.formats.workbook import to_number, to_time
 from leadline.importers import rvtools

@@ -18,7 +18,7 @@ from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError, LeadlineError
-from leadline.estate.settings import settings as known_settings
+from leadline.estate.knowledge.settings import settings as known_settings
 from leadline.importers import vm_config
 
 OWN = Path(__file__).parent / "seeds" / "vm-config.json"

@@ -12,7 +12,7 @@ from leadline.core.model.capture import Capture, SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.prerequisite_moves import every_plan
+from leadline.estate.knowledge.prerequisite_moves import every_plan
 from leadline.experiments import sdrs_example
 from leadline.planners._place.optimum import by_ortools, exhaustive
 from leadline.planners.place import META, MODEL, cluster_of, units_of

@@ -16,7 +16,7 @@ from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.recorded_loads import (
+from leadline.estate.derived.recorded_loads import (
     OPERATIONS,
     RecordedInput,
     by_default,
@@ -28,7 +28,7 @@ from leadline.estate.recorded_loads import (
     series_of,
     total,
 )
-from leadline.estate.stored import stored_gib
+from leadline.estate.knowledge.stored import stored_gib
 from leadline.faces.cli.main import build_app
 from leadline.generators.esxtop import write
 from leadline.generators.guest import inventory_text, iostat_text

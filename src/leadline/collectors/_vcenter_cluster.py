@@ -8,7 +8,7 @@ from typing import Any
 from leadline.collectors._vcenter_estate import BYTES_PER_GIB, VcenterInventory, word
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.vcenter_session import id_of, kind, of
+from leadline.estate.knowledge.vcenter_session import id_of, kind, of
 
 PROPERTIES = ["name", "host", "configurationEx", "summary", "alarmActionsEnabled"]
 DATASTORE_PROPERTIES = ["name", "summary", "info", "host", "vm", "iormConfiguration"]

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from leadline.estate.vcenter_session import of
+from leadline.estate.knowledge.vcenter_session import of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

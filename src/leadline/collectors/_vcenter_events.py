@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_services import asking
-from leadline.estate.vcenter_session import id_of, of
+from leadline.estate.knowledge.vcenter_session import id_of, of
 
 # An older outage is over: the rule on lost access looks back as far as vCheck-vSphere does.
 LOOKS_BACK = timedelta(days=1)

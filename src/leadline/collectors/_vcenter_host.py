@@ -12,7 +12,7 @@ from leadline.collectors import _vcenter_vsan as vsan
 from leadline.collectors._vcenter_estate import BYTES_PER_MIB, S_PER_DAY, VcenterInventory, word
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.vcenter_session import kind, of
+from leadline.estate.knowledge.vcenter_session import kind, of
 
 PROPERTIES = [
     *("name", "hardware.cpuInfo", "hardware.numaInfo", "hardware.memorySize", "hardware.biosInfo", "summary.hardware"),

@@ -9,7 +9,7 @@ from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_services import asking
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.vcenter_session import id_of, of
+from leadline.estate.knowledge.vcenter_session import id_of, of
 
 SWITCH_PROPERTIES = ["name", "config"]
 PORT_GROUP_PROPERTIES = ["name", "key", "config"]

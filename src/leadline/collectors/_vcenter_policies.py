@@ -10,7 +10,7 @@ from typing import Any
 from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.model.entities import Entity
-from leadline.estate.vcenter_session import of
+from leadline.estate.knowledge.vcenter_session import of
 
 DISKS_PER_QUESTION = 500
 _SERVICE = "/pbm"

@@ -12,7 +12,7 @@ from xml.parsers.expat import ExpatError
 
 from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.core.contracts.collector import Access
-from leadline.estate.vcenter_session import REFUSED, kind
+from leadline.estate.knowledge.vcenter_session import REFUSED, kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 from leadline.collectors._vcenter_estate import KIB_PER_GIB, S_PER_DAY, VcenterInventory, limit_of, word
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.vcenter_session import id_of, kind, of
+from leadline.estate.knowledge.vcenter_session import id_of, kind, of
 
 PROPERTIES = [
     *("name", "runtime.host", "runtime.powerState", "runtime.bootTime", "runtime.consolidationNeeded"),

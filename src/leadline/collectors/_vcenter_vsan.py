@@ -9,7 +9,7 @@ from leadline.collectors._vcenter_estate import BYTES_PER_GIB, VcenterInventory
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.vcenter_session import of
+from leadline.estate.knowledge.vcenter_session import of
 
 # What is asked of each vSAN disk; the answer of one host is about every disk of the cluster.
 DISK_FIELDS = ["uuid", "owner", "capacity", "capacityUsed", "lsom_objects_count"]

@@ -38,7 +38,7 @@ from leadline.core.model.vocabulary import Layer
 from leadline.core.system.addresses import Address
 from leadline.core.system.dsn import is_of_database, masked, parts
 from leadline.core.system.secret import of_environment
-from leadline.estate.database_settings import POSTGRESQL_HARMLESS, POSTGRESQL_NAMING
+from leadline.estate.knowledge.database_settings import POSTGRESQL_HARMLESS, POSTGRESQL_NAMING
 
 if TYPE_CHECKING:
     import psycopg

@@ -47,7 +47,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import ToolError
 from leadline.core.model.vocabulary import Layer
-from leadline.estate.vcenter_session import connect, context_of, disconnect, id_of, objects, of
+from leadline.estate.knowledge.vcenter_session import connect, context_of, disconnect, id_of, objects, of
 
 META = CollectorMeta(
     tool="vCenter",

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
-from leadline.estate.prerequisite_moves import Holdings, MovePlan, every_plan
+from leadline.estate.knowledge.prerequisite_moves import Holdings, MovePlan, every_plan
 
 META = ExperimentMeta(
     claim=(

@@ -17,7 +17,7 @@ from leadline.core.io.yaml_text import YamlFault, load_yaml
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Role
-from leadline.estate.settings import settings
+from leadline.estate.knowledge.settings import settings
 
 # Which lists of parts an entity may have, and what kind the parts are. Ordered from leaf to root.
 PARTS: dict[EntityKind, dict[str, EntityKind]] = {

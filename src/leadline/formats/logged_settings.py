@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.estate.database_settings import POSTGRESQL_HARMLESS
+from leadline.estate.knowledge.database_settings import POSTGRESQL_HARMLESS
 
 KEPT_MAX = 200  # Judgement: a log with more of them is of a server that is being set up
 

@@ -47,7 +47,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
-from leadline.estate.virtual_disks import DELTA_FILE
+from leadline.estate.knowledge.virtual_disks import DELTA_FILE
 
 META = ImporterMeta(
     tool="VMware .vmx",

@@ -49,7 +49,7 @@ from leadline.core.contracts.planner import (
 )
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several
-from leadline.estate.recorded_loads import by_default, filled
+from leadline.estate.derived.recorded_loads import by_default, filled
 from leadline.planners._backup.recorded import recorded_inputs
 
 SNAPSHOT = "VMware KB 1025279"

@@ -52,7 +52,7 @@ from leadline.core.contracts.planner import (
     Snippet,
 )
 from leadline.core.model.capture import Capture
-from leadline.estate.cpu_demand import vcpus_for
+from leadline.estate.derived.cpu_demand import vcpus_for
 from leadline.planners._cpu.clusters import LICENCE_CORES_MIN, LICENCE_VM_MIN, plan_clusters
 from leadline.planners._cpu.estate import Counting, estates
 from leadline.planners._cpu.inputs import Cpu

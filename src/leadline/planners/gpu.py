@@ -54,8 +54,8 @@ from leadline.core.contracts.planner import (
 from leadline.core.model.capture import Capture
 from leadline.core.model.picture import Curve, Picture
 from leadline.core.model.units import several
-from leadline.estate.recorded_loads import RecordedInput, filled
-from leadline.estate.stored import machines_kept
+from leadline.estate.derived.recorded_loads import RecordedInput, filled
+from leadline.estate.knowledge.stored import machines_kept
 from leadline.planners._gpu import schedule
 from leadline.planners._gpu.schedule import JobGroup
 from leadline.planners._gpu.simulated import SYSTEM, GpuJob, simulated, slowdown

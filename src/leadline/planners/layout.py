@@ -50,7 +50,7 @@ from leadline.core.contracts.planner import (
 )
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several
-from leadline.estate.recorded_loads import by_default, filled
+from leadline.estate.derived.recorded_loads import by_default, filled
 from leadline.planners._layout.recorded import recorded_inputs
 
 ADAPTERS_MAX = 4

@@ -52,8 +52,8 @@ from leadline.core.contracts.planner import (
 )
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several, share_text
-from leadline.estate.recorded_loads import RecordedInput, filled
-from leadline.estate.stored import stored_gib
+from leadline.estate.derived.recorded_loads import RecordedInput, filled
+from leadline.estate.knowledge.stored import stored_gib
 
 HOURS_PER_YEAR = 8766.0
 TRIVEDI = "Trivedi, section 8.4"

@@ -49,7 +49,7 @@ from leadline.core.contracts.planner import (
 )
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several, share_text
-from leadline.estate.recorded_loads import RecordedInput, by_default, device_latency, filled
+from leadline.estate.derived.recorded_loads import RecordedInput, by_default, device_latency, filled
 from leadline.planners._qos import settings
 from leadline.planners._qos.inputs import UNIT_KIB, Qos, QosDisk
 from leadline.planners._qos.recorded import disks, disks_of_inventory

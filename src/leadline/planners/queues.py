@@ -51,7 +51,7 @@ from leadline.core.contracts.planner import (
 )
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several, share_text
-from leadline.estate.recorded_loads import by_default, filled
+from leadline.estate.derived.recorded_loads import by_default, filled
 from leadline.planners._queues.recorded import nvme_notes, recorded_inputs, slow_adapters
 
 LITTLE = "Little 1961"

@@ -40,10 +40,10 @@ from leadline.core.contracts.planner import (
     Snippet,
 )
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.placement import cluster_of
-from leadline.estate.recorded_loads import RecordedInput
-from leadline.estate.recorded_loads import filled as recorded
-from leadline.estate.stored import machines_kept
+from leadline.estate.derived.recorded_loads import RecordedInput
+from leadline.estate.derived.recorded_loads import filled as recorded
+from leadline.estate.knowledge.placement import cluster_of
+from leadline.estate.knowledge.stored import machines_kept
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture

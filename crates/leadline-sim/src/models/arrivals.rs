@@ -135,7 +135,11 @@ impl Arrivals {
                 self.unsorted.push(Arrival { time, source });
                 let then = after(source, time);
                 at_once = if then == time { at_once + 1 } else { 0 };
-                time = if at_once < AT_ONCE_MAX { then } else { time + 1 };
+                time = if at_once < AT_ONCE_MAX {
+                    then
+                } else {
+                    time + 1
+                };
             }
             next.0 = time;
         }

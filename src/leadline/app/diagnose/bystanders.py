@@ -13,7 +13,7 @@ import numpy as np
 
 from leadline.core.model.finding import Lowered, LoweredBecause
 from leadline.core.model.vocabulary import EntityKind, Role
-from leadline.estate.disks import whole_disk
+from leadline.estate.derived.disks import whole_disk
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture

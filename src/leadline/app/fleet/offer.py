@@ -16,7 +16,7 @@ from leadline.app.fleet import model as fleet
 from leadline.app.fleet.model import FleetPlan, FleetSpec, Offer
 from leadline.core.contracts.collector import Access
 from leadline.core.model.errors import ToolError
-from leadline.estate.vcenter_session import connect, context_of, disconnect, id_of, kind, objects, of
+from leadline.estate.knowledge.vcenter_session import connect, context_of, disconnect, id_of, kind, objects, of
 
 _TEMPLATE = (
     "name",

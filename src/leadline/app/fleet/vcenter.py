@@ -20,7 +20,7 @@ from typing import Any
 
 from leadline.app.fleet.model import MARK, FleetPlan, Placement
 from leadline.app.fleet.offer import VcenterSite, error_line
-from leadline.estate.vcenter_session import id_of
+from leadline.estate.knowledge.vcenter_session import id_of
 from leadline.stores.fleets import Journal, Worker
 
 POLL_S = 0.2

@@ -15,7 +15,7 @@ from math import isnan
 from typing import Any
 
 from leadline.core.model.units import show
-from leadline.estate.iops_limits import round_ceiling
+from leadline.estate.language.iops_limits import round_ceiling
 
 TRUE_LOAD_SHARE = 0.7  # Judgement: of the limit; low enough that requests do not queue at it, high enough to be load
 DELIVERED_SHARE = 0.97  # of the provisioned limit that must come out of the pulse at the limit

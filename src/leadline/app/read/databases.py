@@ -8,7 +8,7 @@ from typing import Any
 from leadline.app.read.block_devices import Mount, device_of
 from leadline.app.read.machine_files import Tree, whole_number
 from leadline.app.read.postgresql import configuration
-from leadline.estate.database_settings import POSTGRESQL_HARMLESS
+from leadline.estate.knowledge.database_settings import POSTGRESQL_HARMLESS
 
 _MIB_BYTES = 1024**2
 _VALUE = re.compile(r"[A-Za-z0-9_.+-]{1,40}(?: ?[A-Za-z]{1,3})?")

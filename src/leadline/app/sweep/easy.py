@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate import placement, vsan
+from leadline.estate.knowledge import placement, vsan
 
 GIB = 1024**3
 GUARD = 0.8  # of the capacity, with what is there already

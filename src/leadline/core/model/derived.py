@@ -65,14 +65,14 @@ class Definition(Generic[P, T]):
     """
 
     name: str
-    reads: frozenset[str]
+    reads: tuple[str, ...]
     upkeep: Upkeep
     compute: Callable[Concatenate[Recorded, P], T]
     append: Callable[[Any, Recorded], Any] | None = None
 
     def metrics(self, key: Iterable[Hashable]) -> frozenset[str]:
         """The metrics that the table of a key reads; a text in the key names a metric."""
-        return self.reads | {part for part in key if isinstance(part, str)}
+        return frozenset(self.reads) | {part for part in key if isinstance(part, str)}
 
 
 def derived(
@@ -81,7 +81,7 @@ def derived(
     """Make a definition of a function that takes a reader and a key, and returns a table over all entities."""
 
     def define(compute: Callable[Concatenate[Recorded, P], T]) -> Definition[P, T]:
-        return Definition(compute.__name__, frozenset(reads), upkeep, compute, append)
+        return Definition(compute.__name__, reads, upkeep, compute, append)
 
     return define
 

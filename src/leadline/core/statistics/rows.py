@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from leadline import _core
+from leadline._core import (
+    rows_extents,
+    rows_folded,
+    rows_means,
+    rows_quantiles,
+    rows_span_means,
+    rows_window_means,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +56,7 @@ def row_quantiles(values: NDArray[np.floating[Any]], shares: Sequence[float]) ->
     if not all(0.0 <= share <= 1.0 for share in shares):
         message = f"shares are {list(shares)}, expected numbers from 0 to 1"
         raise ValueError(message)
-    return _core.rows_quantiles(with_whole_rows(values), list(shares))
+    return rows_quantiles(with_whole_rows(values), list(shares))
 
 
 def row_means(values: NDArray[np.floating[Any]], flags: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
@@ -63,7 +70,7 @@ def row_means(values: NDArray[np.floating[Any]], flags: NDArray[np.bool_] | None
         [k] in the unit of the values.
     """
     chosen = None if flags is None else np.ascontiguousarray(flags)
-    return _core.rows_means(with_whole_rows(values), chosen)
+    return rows_means(with_whole_rows(values), chosen)
 
 
 def row_span_means(values: NDArray[np.floating[Any]], spans: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
@@ -76,7 +83,7 @@ def row_span_means(values: NDArray[np.floating[Any]], spans: Sequence[tuple[int,
     Returns:
         [k, m] in the unit of the values.
     """
-    return _core.rows_span_means(with_whole_rows(values), list(spans))
+    return rows_span_means(with_whole_rows(values), list(spans))
 
 
 def row_window_means(
@@ -96,12 +103,12 @@ def row_window_means(
     """
     starts, ends = (np.ascontiguousarray(moments) for moments in bounds)
     begins, stops = (np.ascontiguousarray(moments) for moments in windows)
-    return _core.rows_window_means(with_whole_rows(values), (starts, ends), (begins, stops))
+    return rows_window_means(with_whole_rows(values), (starts, ends), (begins, stops))
 
 
 def row_extents(values: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
     """Return the lowest and the highest sample of every row, [k] each, in the precision of the values [k, n]."""
-    return _core.rows_extents(with_whole_rows(values))
+    return rows_extents(with_whole_rows(values))
 
 
 def rows_by_owner(
@@ -119,7 +126,7 @@ def rows_by_owner(
         [owners, n] in the unit of the values; NaN where no row of an owner was measured.
     """
     whole = np.ascontiguousarray(owners, dtype=np.int64)
-    return _core.rows_folded(with_whole_rows(values), whole, owner_count, fold)
+    return rows_folded(with_whole_rows(values), whole, owner_count, fold)
 
 
 def with_whole_rows(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:

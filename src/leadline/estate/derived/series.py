@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from leadline.core.model.derived import Recorded, derived
-from leadline.estate.disks import means_over
+from leadline.estate.derived.disks import means_over
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import SeriesGroup

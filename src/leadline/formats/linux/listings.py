@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.estate.disks import whole_disk
+from leadline.estate.derived.disks import whole_disk
 
 # Kernel settings that rules look at or that explain a finding.
 SYSCTL_NAMES = frozenset(

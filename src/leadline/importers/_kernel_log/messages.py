@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from leadline.estate.disks import whole_disk
+from leadline.estate.derived.disks import whole_disk
 
 
 class Trouble(StrEnum):

@@ -6,8 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.recorded_loads import DISK_KINDS, WRITTEN, RecordedInput, by_owner, machine_of, of_each, series_of
-from leadline.estate.stored import machines_kept, stored_gib
+from leadline.estate.derived.recorded_loads import (
+    DISK_KINDS,
+    WRITTEN,
+    RecordedInput,
+    by_owner,
+    machine_of,
+    of_each,
+    series_of,
+)
+from leadline.estate.knowledge.stored import machines_kept, stored_gib
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture

@@ -8,7 +8,7 @@ from math import ceil, inf, isfinite
 from typing import TYPE_CHECKING
 
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.placement import MIB_PER_GIB, cluster_of, database_vms, drs_rules, is_open, running_vms
+from leadline.estate.knowledge.placement import MIB_PER_GIB, cluster_of, database_vms, drs_rules, is_open, running_vms
 from leadline.planners._cpu.packing import Box, Free, Host, split
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity
 from leadline.core.model.units import duration
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.cpu_demand import Demand, demands, vcpus_for
-from leadline.estate.placement import runs
+from leadline.estate.derived.cpu_demand import Demand, demands, vcpus_for
+from leadline.estate.knowledge.placement import runs
 from leadline.planners._cpu.packing import split
 from leadline.planners._cpu.simulated import Expected, SimulatedHost, SimulatedVm, expected
 

@@ -7,14 +7,14 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from leadline.core.model.vocabulary import EntityKind, Role
-from leadline.estate.disks import virtual_disk_of
-from leadline.estate.recorded_loads import DISK_KINDS, READS, WRITES, RecordedInput, of_sum, only, series_of
-from leadline.estate.stored import size_gib
+from leadline.estate.derived.disks import virtual_disk_of
+from leadline.estate.derived.recorded_loads import DISK_KINDS, READS, WRITES, RecordedInput, of_sum, only, series_of
+from leadline.estate.knowledge.stored import size_gib
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
     from leadline.core.model.entities import Entity, Inventory
-    from leadline.estate.recorded_loads import Ways
+    from leadline.estate.derived.recorded_loads import Ways
 
 ENGINES = {"postgresql": "postgresql", "sqlserver": "sqlserver", "oracle": "oracle", "iris": "intersystems"}
 ROLES = {"data_gib": Role.DATA, "log_gib": Role.WAL, "temp_gib": Role.TEMP, "backup_gib": Role.BACKUP}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.placement import MIB_PER_GIB, cluster_of, database_vms, is_open, runs
-from leadline.estate.recorded_loads import of_each, series_of, window
+from leadline.estate.derived.recorded_loads import of_each, series_of, window
+from leadline.estate.knowledge.placement import MIB_PER_GIB, cluster_of, database_vms, is_open, runs
 from leadline.planners._memory.inputs import Memory
 
 if TYPE_CHECKING:

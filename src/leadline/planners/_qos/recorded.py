@@ -6,10 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.disks import virtual_disk_of
-from leadline.estate.iops_limits import limit_of
-from leadline.estate.placement import is_tier_one, runs
-from leadline.estate.recorded_loads import (
+from leadline.estate.derived.disks import virtual_disk_of
+from leadline.estate.derived.recorded_loads import (
     DISK_KINDS,
     OPERATIONS,
     THROUGHPUT,
@@ -21,7 +19,9 @@ from leadline.estate.recorded_loads import (
     series_of,
     window,
 )
-from leadline.estate.stored import machines_kept
+from leadline.estate.knowledge.placement import is_tier_one, runs
+from leadline.estate.knowledge.stored import machines_kept
+from leadline.estate.language.iops_limits import limit_of
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture

@@ -11,9 +11,7 @@ import numpy as np
 
 from leadline.core.contracts.planner import Bend
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.guest_settings import number_entry
-from leadline.estate.placement import database_vms, runs
-from leadline.estate.recorded_loads import (
+from leadline.estate.derived.recorded_loads import (
     OPERATIONS,
     PERCENTILE,
     RecordedInput,
@@ -29,7 +27,9 @@ from leadline.estate.recorded_loads import (
     series_of,
     window,
 )
-from leadline.estate.virtual_disks import boot_disk, disks_by_adapter
+from leadline.estate.knowledge.guest_settings import number_entry
+from leadline.estate.knowledge.placement import database_vms, runs
+from leadline.estate.knowledge.virtual_disks import boot_disk, disks_by_adapter
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture, SeriesGroup

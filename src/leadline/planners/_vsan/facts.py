@@ -9,8 +9,8 @@ from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.versions import vsphere_version
 from leadline.core.model.vocabulary import EntityKind, Role
-from leadline.estate.recorded_loads import RecordedInput, filled
-from leadline.estate.stored import size_gib
+from leadline.estate.derived.recorded_loads import RecordedInput, filled
+from leadline.estate.knowledge.stored import size_gib
 from leadline.planners._vsan.inputs import Vsan
 
 GIB_GB = 2**30 / 1e9

@@ -7,7 +7,7 @@ from math import nan
 
 from leadline.core.model.capture import Capture
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.recorded_loads import total
+from leadline.estate.derived.recorded_loads import total
 from leadline.planners._vsan.inputs import Vsan
 
 # The first kind that was recorded counts: the others have the same requests again.

@@ -12,7 +12,7 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.derived.series import mean_of
-from leadline.estate.guests import cpu_count
+from leadline.estate.language.guests import cpu_count
 from leadline.rules._families.levels import looked_at
 
 if TYPE_CHECKING:

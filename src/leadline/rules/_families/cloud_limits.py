@@ -12,10 +12,10 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
-from leadline.estate.episodes import sample_bounds
-from leadline.estate.latencies import block_awaits
-from leadline.estate.templates import Over, over_any
+from leadline.estate.arithmetic.episodes import sample_bounds
+from leadline.estate.derived.disks import means_over
+from leadline.estate.derived.latencies import block_awaits
+from leadline.estate.language.templates import Over, over_any
 from leadline.rules._families.limits import TWO_SAMPLES
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from leadline.core.contracts.rule import RuleContext
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
-from leadline.estate.disks import Busy, Use, role_said, uses
-from leadline.estate.latencies import nearest_latencies
-from leadline.estate.templates import Over, over_groups
+from leadline.estate.derived.disks import Busy, Use, role_said, uses
+from leadline.estate.derived.latencies import nearest_latencies
+from leadline.estate.language.templates import Over, over_groups
 from leadline.rules._families.directions import directions_told
 from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
 from leadline.rules._families.queue_depths import READS, depth_cut

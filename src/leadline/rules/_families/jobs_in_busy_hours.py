@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
-from leadline.estate.jobs import in_busy_hours, job_windows
+from leadline.estate.derived.jobs import in_busy_hours, job_windows
 
 
 def job_in_busy_hours(context: RuleContext, entity: Entity, job: str, summary: str) -> Iterator[Finding]:

@@ -12,8 +12,8 @@ from leadline.core.model.events import events_of
 from leadline.core.model.finding import Evidence, Finding, Window, iso
 from leadline.core.model.units import several
 from leadline.core.model.vocabulary import EntityKind, Severity
-from leadline.estate.episodes import joined_windows, sample_bounds
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.arithmetic.episodes import joined_windows, sample_bounds
+from leadline.estate.language.templates import SCORE_MAX
 
 if TYPE_CHECKING:
     from leadline.core.contracts.rule import RuleContext

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import lowest_kind
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.derived.disks import lowest_kind
+from leadline.estate.language.templates import Over, over_threshold
 from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK, SLOW_DEVICE, WAITS_FOR_DEVICE
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.templates import Over
+from leadline.estate.language.templates import Over
 
 
 def vcpu_time(metric: str, noun: str) -> Over:

@@ -36,7 +36,7 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.derived.series import places_by_entity
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.language.templates import Over, over_threshold
 
 _SYNC, _LONGEST = "db_checkpoint_sync_ms", "db_checkpoint_sync_longest_ms"
 

@@ -33,8 +33,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.disks import means_over
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.derived.disks import means_over
+from leadline.estate.language.templates import Over, over_threshold
 
 _WAIT, _WRITE = "db_commit_wait_ms", "db_log_write_latency_ms"
 

@@ -35,8 +35,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
-from leadline.estate.templates import Over, over_groups
+from leadline.estate.derived.disks import means_over
+from leadline.estate.language.templates import Over, over_groups
 
 _SOURCE = "Virtualizing large databases: VMware CPU capacity planning (InterSystems community)"
 

@@ -31,7 +31,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_settings import vm_of
+from leadline.estate.knowledge.database_settings import vm_of
 
 META = RuleMeta(
     code="DBS126",

@@ -27,8 +27,8 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
-from leadline.estate.database_settings import disks_of, finding_of_parameters, number_of, of_engine, parameter
-from leadline.estate.disks import uses
+from leadline.estate.derived.disks import uses
+from leadline.estate.knowledge.database_settings import disks_of, finding_of_parameters, number_of, of_engine, parameter
 
 META = RuleMeta(
     code="DBS144",

@@ -32,8 +32,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.episodes import Episode, find_episodes
-from leadline.estate.timeline import window_mean
+from leadline.estate.arithmetic.episodes import Episode, find_episodes
+from leadline.estate.arithmetic.timeline import window_mean
 
 META = RuleMeta(
     code="DBS153",

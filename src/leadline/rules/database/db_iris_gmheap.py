@@ -27,7 +27,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.database_settings import by_parameter, number_of
+from leadline.estate.knowledge.database_settings import by_parameter, number_of
 
 META = RuleMeta(
     code="DBS141",

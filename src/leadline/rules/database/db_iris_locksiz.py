@@ -27,7 +27,14 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.database_settings import KIB, finding_of_parameters, number_of, of_engine, parameter, shown
+from leadline.estate.knowledge.database_settings import (
+    KIB,
+    finding_of_parameters,
+    number_of,
+    of_engine,
+    parameter,
+    shown,
+)
 
 META = RuleMeta(
     code="DBS142",

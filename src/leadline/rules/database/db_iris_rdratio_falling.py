@@ -34,7 +34,7 @@ from leadline.core.model.capture import NS_PER_S, SeriesGroup
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.episodes import sample_bounds
+from leadline.estate.arithmetic.episodes import sample_bounds
 
 _YASPE = "yaspe documentation (IRIS KPI reference)"
 

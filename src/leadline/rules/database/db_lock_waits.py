@@ -41,7 +41,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.derived.series import mean_of, means_of_parts, places_by_parent
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.language.templates import Over, over_threshold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -36,7 +36,7 @@ from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.derived.series import mean_of
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.language.templates import Over, over_threshold
 
 _OF_SESSIONS, _OF_BACKGROUND = "db_wait_event_sessions_count", "db_background_wait_event_sessions_count"
 # Until PostgreSQL 12 locks were named WALWriteLock.

@@ -32,9 +32,9 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.disks import Busy, Use, uses, whole_disk
-from leadline.estate.latencies import block_awaits
-from leadline.estate.templates import Over, joined, over_groups
+from leadline.estate.derived.disks import Busy, Use, uses, whole_disk
+from leadline.estate.derived.latencies import block_awaits
+from leadline.estate.language.templates import Over, joined, over_groups
 from leadline.rules._families.limits import FEW_COMMANDS
 
 _SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"

@@ -27,7 +27,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.database_settings import by_parameter, shown
+from leadline.estate.knowledge.database_settings import by_parameter, shown
 
 META = RuleMeta(
     code="DBS133",

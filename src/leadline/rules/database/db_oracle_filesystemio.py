@@ -29,8 +29,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
-from leadline.estate.database_settings import disks_of, finding_of_parameters, flag_of, of_engine, parameter
-from leadline.estate.disks import Use, uses
+from leadline.estate.derived.disks import Use, uses
+from leadline.estate.knowledge.database_settings import disks_of, finding_of_parameters, flag_of, of_engine, parameter
 
 META = RuleMeta(
     code="DBS131",

@@ -27,8 +27,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
-from leadline.estate.database_settings import of_engine, vm_of
-from leadline.estate.virtual_disks import disks_by_adapter
+from leadline.estate.knowledge.database_settings import of_engine, vm_of
+from leadline.estate.knowledge.virtual_disks import disks_by_adapter
 
 META = RuleMeta(
     code="DBS130",

@@ -33,8 +33,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.database_settings import by_parameter, number_of, parameter, shown
-from leadline.estate.episodes import sample_bounds
+from leadline.estate.arithmetic.episodes import sample_bounds
+from leadline.estate.knowledge.database_settings import by_parameter, number_of, parameter, shown
 
 META = RuleMeta(
     code="DBS111",

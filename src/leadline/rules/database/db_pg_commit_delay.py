@@ -31,7 +31,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Blames, Layer, Severity
-from leadline.estate.database_settings import finding_of_parameters, number_of, of_engine, parameter
+from leadline.estate.knowledge.database_settings import finding_of_parameters, number_of, of_engine, parameter
 from leadline.rules._families.levels import looked_at
 from leadline.rules._families.setting_changes import METRIC, in_force
 

@@ -33,7 +33,7 @@ from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_settings import (
+from leadline.estate.knowledge.database_settings import (
     finding_of_parameters,
     flag_of,
     number_of,

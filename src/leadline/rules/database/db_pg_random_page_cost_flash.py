@@ -29,7 +29,8 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
-from leadline.estate.database_settings import (
+from leadline.estate.derived.disks import uses
+from leadline.estate.knowledge.database_settings import (
     disks_of,
     finding_of_parameters,
     number_of,
@@ -37,7 +38,6 @@ from leadline.estate.database_settings import (
     parameter,
     shown,
 )
-from leadline.estate.disks import uses
 
 META = RuleMeta(
     code="DBS114",

@@ -30,7 +30,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.database_settings import by_parameter, memory_bytes, postgresql_bytes
+from leadline.estate.knowledge.database_settings import by_parameter, memory_bytes, postgresql_bytes
 
 META = RuleMeta(
     code="DBS112",

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.database_settings import finding_of_parameters, flag_of, of_engine, parameter
+from leadline.estate.knowledge.database_settings import finding_of_parameters, flag_of, of_engine, parameter
 
 META = RuleMeta(
     code="DBS113",

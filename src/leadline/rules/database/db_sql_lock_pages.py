@@ -28,7 +28,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.database_settings import by_parameter, vm_of
+from leadline.estate.knowledge.database_settings import by_parameter, vm_of
 
 META = RuleMeta(
     code="DBS124",

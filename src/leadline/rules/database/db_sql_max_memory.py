@@ -29,7 +29,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.database_settings import MIB, by_parameter, memory_bytes, number_of
+from leadline.estate.knowledge.database_settings import MIB, by_parameter, memory_bytes, number_of
 
 META = RuleMeta(
     code="DBS123",

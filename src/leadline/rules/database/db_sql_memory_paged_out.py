@@ -27,7 +27,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import several
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import joined_windows
+from leadline.estate.arithmetic.episodes import joined_windows
 from leadline.rules._families.logged_events import occurrences
 
 _METRIC = "db_memory_paged_out_per_s"

@@ -28,8 +28,8 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
-from leadline.estate.database_disks import DiskClass, slow_disks
-from leadline.estate.disks import Busy
+from leadline.estate.derived.disks import Busy
+from leadline.estate.language.database_disks import DiskClass, slow_disks
 from leadline.rules._families.limits import FEW_COMMANDS
 
 _RANREAD = "InterSystems PerfTools RanRead guide"

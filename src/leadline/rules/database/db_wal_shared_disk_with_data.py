@@ -35,8 +35,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.datastores import Datastores
-from leadline.estate.disks import Use, behind, uses, virtual_disk_of, whole_disk
+from leadline.estate.derived.disks import Use, behind, uses, virtual_disk_of, whole_disk
+from leadline.estate.knowledge.datastores import Datastores
 
 META = RuleMeta(
     code="DBS102",

@@ -30,8 +30,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_settings import flag_of, parameter_fact, shown
-from leadline.estate.guest_settings import engine
+from leadline.estate.knowledge.database_settings import flag_of, parameter_fact, shown
+from leadline.estate.knowledge.guest_settings import engine
 
 META = RuleMeta(
     code="DST183",

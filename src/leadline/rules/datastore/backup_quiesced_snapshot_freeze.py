@@ -37,10 +37,10 @@ from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.events import events_of
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.arithmetic.timeline import whole_of_parts, window_mean
+from leadline.estate.derived.disks import io_rate, is_whole
 from leadline.estate.derived.series import Place, Places, placed
-from leadline.estate.disks import io_rate, is_whole
-from leadline.estate.guest_settings import is_windows
-from leadline.estate.timeline import whole_of_parts, window_mean
+from leadline.estate.knowledge.guest_settings import is_windows
 
 META = RuleMeta(
     code="DST184",

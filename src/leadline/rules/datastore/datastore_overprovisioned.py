@@ -27,7 +27,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import SettingLimit, setting_over
+from leadline.estate.language.templates import SettingLimit, setting_over
 
 META = RuleMeta(
     code="DST115",

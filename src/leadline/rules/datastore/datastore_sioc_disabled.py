@@ -29,9 +29,9 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.datastores import DatastoreUse
-from leadline.estate.templates import setting_evidence
-from leadline.estate.vsan import roles_guessed
+from leadline.estate.knowledge.datastores import DatastoreUse
+from leadline.estate.knowledge.vsan import roles_guessed
+from leadline.estate.language.templates import setting_evidence
 
 META = RuleMeta(
     code="DST136",

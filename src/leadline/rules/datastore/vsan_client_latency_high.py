@@ -37,8 +37,8 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Role, Severity
 from leadline.estate.derived.series import mean_of
-from leadline.estate.templates import Over, over_any
-from leadline.estate.vsan import capacity_medium, cluster_of, database_disks
+from leadline.estate.knowledge.vsan import capacity_medium, cluster_of, database_disks
+from leadline.estate.language.templates import Over, over_any
 from leadline.rules._families.limits import TWO_SAMPLES
 from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 

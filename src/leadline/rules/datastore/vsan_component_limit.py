@@ -29,8 +29,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import SettingLimit, setting_over
-from leadline.estate.vsan import is_esa
+from leadline.estate.knowledge.vsan import is_esa
+from leadline.estate.language.templates import SettingLimit, setting_over
 
 META = RuleMeta(
     code="DST132",

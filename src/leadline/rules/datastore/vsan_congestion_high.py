@@ -31,7 +31,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.templates import Over, over_any
+from leadline.estate.language.templates import Over, over_any
 from leadline.rules._families.limits import TWO_SAMPLES
 from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 

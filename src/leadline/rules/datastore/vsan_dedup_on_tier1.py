@@ -29,8 +29,8 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.templates import setting_evidence
-from leadline.estate.vsan import database_disks, is_esa, roles_guessed
+from leadline.estate.knowledge.vsan import database_disks, is_esa, roles_guessed
+from leadline.estate.language.templates import setting_evidence
 
 META = RuleMeta(
     code="DST124",

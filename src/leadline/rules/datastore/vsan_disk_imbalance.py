@@ -27,7 +27,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.vsan import cluster_of
+from leadline.estate.knowledge.vsan import cluster_of
 
 _SOURCE = "cormachogan.com, vSAN capacity management in 7.0U1"
 

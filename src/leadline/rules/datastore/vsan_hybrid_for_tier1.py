@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.vsan import capacity_medium, database_disks, disk_groups_of, roles_guessed
+from leadline.estate.knowledge.vsan import capacity_medium, database_disks, disk_groups_of, roles_guessed
 
 META = RuleMeta(
     code="DST125",

@@ -29,8 +29,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.networks import is_up, is_uplink, traffic
-from leadline.estate.vsan import capacity_medium, is_esa
+from leadline.estate.knowledge.networks import is_up, is_uplink, traffic
+from leadline.estate.knowledge.vsan import capacity_medium, is_esa
 
 _VSAN = "vsan"
 _GUIDE = "vSAN Design and Sizing guide"

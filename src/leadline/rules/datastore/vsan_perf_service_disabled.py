@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import flag_is
+from leadline.estate.language.templates import flag_is
 
 META = RuleMeta(
     code="DST122",

@@ -29,8 +29,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.templates import SettingLimit, setting_over
-from leadline.estate.vsan import roles_guessed
+from leadline.estate.knowledge.vsan import roles_guessed
+from leadline.estate.language.templates import SettingLimit, setting_over
 
 META = RuleMeta(
     code="DST120",

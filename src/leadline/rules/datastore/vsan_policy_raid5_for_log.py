@@ -29,8 +29,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.templates import by_setting
-from leadline.estate.vsan import is_esa
+from leadline.estate.knowledge.vsan import is_esa
+from leadline.estate.language.templates import by_setting
 
 META = RuleMeta(
     code="DST118",

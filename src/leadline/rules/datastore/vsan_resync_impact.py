@@ -32,7 +32,7 @@ import numpy as np
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.language.templates import Over, over_threshold
 from leadline.rules._families.limits import TWO_SAMPLES
 from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.vsan import is_esa
+from leadline.estate.knowledge.vsan import is_esa
 
 META = RuleMeta(
     code="DST128",

@@ -32,7 +32,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.placement import hosts_of
+from leadline.estate.knowledge.placement import hosts_of
 
 _SOURCE = "vSAN Stretched Cluster Bandwidth Sizing"
 _KNOWN = "Judgement: known of vSAN Stretched Cluster Bandwidth Sizing, not read again"

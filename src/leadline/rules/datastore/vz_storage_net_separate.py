@@ -28,8 +28,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.networks import is_up, traffic
-from leadline.estate.vsan import cluster_of
+from leadline.estate.knowledge.networks import is_up, traffic
+from leadline.estate.knowledge.vsan import cluster_of
 
 META = RuleMeta(
     code="DST146",

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.jobs import LOAD_METRICS
+from leadline.estate.derived.jobs import LOAD_METRICS
 from leadline.rules._families.jobs_in_busy_hours import job_in_busy_hours
 from leadline.rules._families.limits import LOAD_PROFILE
 

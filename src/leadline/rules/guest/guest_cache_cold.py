@@ -30,7 +30,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.incident import Change
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_disks import database_disks
+from leadline.estate.language.database_disks import database_disks
 from leadline.rules._families.changes import changed, ratio, shown, throughput
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 

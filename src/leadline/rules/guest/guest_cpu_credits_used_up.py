@@ -38,7 +38,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.language.templates import Over, over_threshold
 
 _OWED = "guest_cpu_credits_owed_count"
 

@@ -31,7 +31,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.derived.series import places_by_entity
-from leadline.estate.templates import Minus, Over, over_threshold
+from leadline.estate.language.templates import Minus, Over, over_threshold
 
 _BUSY = "guest_cpu_busy_pct"
 _NS_PER_S = 1e9

@@ -29,7 +29,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.guests import cpu_count
+from leadline.estate.language.guests import cpu_count
 from leadline.rules._families.changes import LONGER_TRANSACTIONS, changed, cpu_used, ratio, shown, throughput
 from leadline.rules._families.levels import looked_at
 from leadline.rules._families.programs import SHOWN_COUNT, Consumer, programs

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import Minus, Over, over_threshold
+from leadline.estate.language.templates import Minus, Over, over_threshold
 
 META = RuleMeta(
     code="GST151",

@@ -42,10 +42,10 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
-from leadline.estate.disks import Busy, Use, role_said, uses
-from leadline.estate.guests import starved_by_cpu
-from leadline.estate.latencies import block_awaits
-from leadline.estate.templates import Over, over_groups
+from leadline.estate.derived.disks import Busy, Use, role_said, uses
+from leadline.estate.derived.latencies import block_awaits
+from leadline.estate.language.guests import starved_by_cpu
+from leadline.estate.language.templates import Over, over_groups
 from leadline.rules._families.limits import FEW_COMMANDS
 from leadline.rules._families.symptoms import DATABASE_WAITS_FOR_DISK
 

@@ -33,8 +33,8 @@ import numpy as np
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.guests import starved_by_cpu
-from leadline.estate.templates import Over, over_groups
+from leadline.estate.language.guests import starved_by_cpu
+from leadline.estate.language.templates import Over, over_groups
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 if TYPE_CHECKING:

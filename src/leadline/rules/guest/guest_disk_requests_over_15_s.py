@@ -30,8 +30,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import several
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import joined_windows
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.arithmetic.episodes import joined_windows
+from leadline.estate.language.templates import SCORE_MAX
 from leadline.rules._families.logged_events import occurrences
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 

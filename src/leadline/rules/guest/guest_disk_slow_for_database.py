@@ -37,7 +37,7 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.derived.series import mean_of, means_of_parts
-from leadline.estate.templates import Over, joined, over_threshold
+from leadline.estate.language.templates import Over, joined, over_threshold
 from leadline.rules._families.symptoms import DATABASE_WAITS_FOR_DISK
 
 _SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"

@@ -44,11 +44,11 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.arithmetic.episodes import joined_windows, sample_bounds
+from leadline.estate.derived.disks import MS_PER_S, io_rate, is_whole
 from leadline.estate.derived.series import mean_of
-from leadline.estate.disks import MS_PER_S, io_rate, is_whole
-from leadline.estate.episodes import joined_windows, sample_bounds
-from leadline.estate.guests import starved_by_cpu
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.language.guests import starved_by_cpu
+from leadline.estate.language.templates import SCORE_MAX
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 if TYPE_CHECKING:

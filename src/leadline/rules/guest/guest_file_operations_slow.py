@@ -34,8 +34,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import joined_windows, sample_bounds
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.arithmetic.episodes import joined_windows, sample_bounds
+from leadline.estate.language.templates import SCORE_MAX
 from leadline.rules._families.symptoms import DATABASE_WAITS_FOR_DISK
 
 _LONGEST = "guest_file_wait_ms_max"

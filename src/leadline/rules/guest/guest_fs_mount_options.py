@@ -29,7 +29,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.virtual_disks import DATABASE_ROLES
+from leadline.estate.knowledge.virtual_disks import DATABASE_ROLES
 
 META = RuleMeta(
     code="GST143",

@@ -32,7 +32,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.guest_settings import MIB_PER_GIB, huge_pages_mib, is_windows, shared_memory_mib
+from leadline.estate.knowledge.guest_settings import MIB_PER_GIB, huge_pages_mib, is_windows, shared_memory_mib
 
 META = RuleMeta(
     code="GST137",

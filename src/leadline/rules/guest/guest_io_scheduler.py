@@ -31,8 +31,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.guest_settings import is_virtual
-from leadline.estate.templates import by_setting
+from leadline.estate.knowledge.guest_settings import is_virtual
+from leadline.estate.language.templates import by_setting
 
 META = RuleMeta(
     code="GST140",

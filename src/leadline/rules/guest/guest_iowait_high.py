@@ -30,8 +30,8 @@ from dataclasses import replace
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
-from leadline.estate.guests import DISK_METRICS, quick_disks
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.language.guests import DISK_METRICS, quick_disks
+from leadline.estate.language.templates import Over, over_threshold
 from leadline.rules._families.limits import FEW_COMMANDS
 
 META = RuleMeta(

@@ -34,9 +34,9 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
-from leadline.estate.guests import per_cpu
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.derived.disks import means_over
+from leadline.estate.language.guests import per_cpu
+from leadline.estate.language.templates import Over, over_threshold
 
 META = RuleMeta(
     code="GST101",

@@ -36,10 +36,10 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import is_whole
-from leadline.estate.guest_settings import number_entry
-from leadline.estate.templates import Over, over_groups, over_threshold
-from leadline.estate.timeline import whole_of_parts
+from leadline.estate.arithmetic.timeline import whole_of_parts
+from leadline.estate.derived.disks import is_whole
+from leadline.estate.knowledge.guest_settings import number_entry
+from leadline.estate.language.templates import Over, over_groups, over_threshold
 
 META = RuleMeta(
     code="GST153",

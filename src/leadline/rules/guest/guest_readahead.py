@@ -30,8 +30,8 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.guest_settings import databases
-from leadline.estate.templates import by_setting
+from leadline.estate.knowledge.guest_settings import databases
+from leadline.estate.language.templates import by_setting
 
 META = RuleMeta(
     code="GST144",

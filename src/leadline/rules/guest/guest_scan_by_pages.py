@@ -35,9 +35,9 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_disks import database_disks
-from leadline.estate.database_settings import of_engine
-from leadline.estate.disks import means_over
+from leadline.estate.derived.disks import means_over
+from leadline.estate.knowledge.database_settings import of_engine
+from leadline.estate.language.database_disks import database_disks
 from leadline.rules._families.levels import looked_at
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 

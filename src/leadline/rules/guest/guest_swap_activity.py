@@ -32,7 +32,7 @@ import numpy as np
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.language.templates import Over, over_threshold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

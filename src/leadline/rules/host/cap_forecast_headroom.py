@@ -35,7 +35,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.timeline import host_groups
+from leadline.estate.arithmetic.timeline import host_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -34,7 +34,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import of_facts
+from leadline.estate.language.templates import of_facts
 
 _S_PER_DAY = 86_400.0
 _DAYS_PER_MONTH = 365.25 / 12.0

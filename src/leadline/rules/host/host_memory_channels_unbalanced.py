@@ -30,8 +30,8 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_settings import number_of
-from leadline.estate.templates import by_setting
+from leadline.estate.knowledge.database_settings import number_of
+from leadline.estate.language.templates import by_setting
 
 META = RuleMeta(
     code="HST111",

@@ -41,8 +41,8 @@ from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_vms import likely_database_vms
-from leadline.estate.templates import Over, joined, of_facts, over_threshold
+from leadline.estate.knowledge.database_vms import likely_database_vms
+from leadline.estate.language.templates import Over, joined, of_facts, over_threshold
 
 META = RuleMeta(
     code="HST104",

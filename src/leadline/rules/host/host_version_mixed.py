@@ -28,8 +28,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.versions import release
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.placement import hosts_by_cluster
-from leadline.estate.templates import of_facts
+from leadline.estate.knowledge.placement import hosts_by_cluster
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="HST109",

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import EVIDENCE_COUNT_MAX
+from leadline.estate.language.templates import EVIDENCE_COUNT_MAX
 
 META = RuleMeta(
     code="HST176",

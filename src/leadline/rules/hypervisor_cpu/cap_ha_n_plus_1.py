@@ -37,10 +37,10 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import sample_bounds
-from leadline.estate.placement import hosts_by_cluster
-from leadline.estate.templates import joined
-from leadline.estate.timeline import host_groups, window_mean
+from leadline.estate.arithmetic.episodes import sample_bounds
+from leadline.estate.arithmetic.timeline import host_groups, window_mean
+from leadline.estate.knowledge.placement import hosts_by_cluster
+from leadline.estate.language.templates import joined
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

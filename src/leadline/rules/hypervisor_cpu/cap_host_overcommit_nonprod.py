@@ -31,15 +31,16 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.placement import READY_METRICS, running_vms, vcpu_sum, waited_pct_by_host
-from leadline.estate.templates import of_facts
+from leadline.estate.derived.ready import ready_p95_of_host
+from leadline.estate.knowledge.placement import running_vms, vcpu_sum
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="CPU138",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
     needs=("vm.vcpu_count", "host.core_count"),
-    uses=READY_METRICS,
+    uses=ready_p95_of_host.reads,
     thresholds={
         "warn": Threshold(3.0, "ratio", "Judgement: general servers tolerate it"),
         "crit": Threshold(5.0, "ratio", "Judgement: contention is to be expected"),
@@ -53,7 +54,7 @@ META = RuleMeta(
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per host."""
     inventory = context.inventory
-    waited_pct = waited_pct_by_host(context)
+    waited_pct = context.table(ready_p95_of_host)
     for host, vms in running_vms(inventory).items():
         cores = inventory.get(host, "core_count")
         vcpus = vcpu_sum(inventory, vms)

@@ -35,16 +35,15 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.placement import (
-    READY_METRICS,
+from leadline.estate.derived.ready import ready_p95_of_host
+from leadline.estate.knowledge.placement import (
     cluster_of,
     is_tier_one,
     production_databases,
     running_vms,
     vcpu_sum,
-    waited_pct_by_host,
 )
-from leadline.estate.templates import of_facts
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="CPU137",
@@ -52,7 +51,7 @@ META = RuleMeta(
     severity=Severity.MEDIUM,
     catalogue=("cap-hci-cpu-overhead",),
     needs=("vm.vcpu_count", "host.core_count", "virtual-disk.role|database.engine"),
-    uses=READY_METRICS,
+    uses=ready_p95_of_host.reads,
     thresholds={
         "warn": Threshold(1.0, "ratio", "Virtualizing large databases: VMware CPU capacity planning"),
         "crit": Threshold(1.5, "ratio", "Performance Best Practices for VMware vSphere"),
@@ -67,7 +66,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per host."""
     inventory = context.inventory
     first, unknown = production_databases(inventory)
-    waited_pct = waited_pct_by_host(context)
+    waited_pct = context.table(ready_p95_of_host)
     for host, vms in running_vms(inventory).items():
         cores = inventory.get(host, "core_count")
         databases = [vm for vm in vms if vm in first or vm in unknown or is_tier_one(inventory, vm)]

@@ -34,7 +34,7 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.derived.series import mean_of
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.language.templates import Over, over_threshold
 from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(

@@ -30,8 +30,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.placement import runs
-from leadline.estate.templates import of_facts
+from leadline.estate.knowledge.placement import runs
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="CPU136",

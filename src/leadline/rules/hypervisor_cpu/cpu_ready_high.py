@@ -35,8 +35,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
-from leadline.estate.templates import Minus, Over, over_threshold
+from leadline.estate.derived.disks import means_over
+from leadline.estate.language.templates import Minus, Over, over_threshold
 from leadline.rules._families.limits import THREE_SAMPLES
 
 _HOST_CPU = ("host_cpu_core_util_pct", "host_cpu_util_pct", "host_cpu_used_pct")

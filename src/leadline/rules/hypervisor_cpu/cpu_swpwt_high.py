@@ -30,7 +30,7 @@ from dataclasses import replace
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.templates import over_threshold
+from leadline.estate.language.templates import over_threshold
 from leadline.rules._families.limits import THREE_SAMPLES
 from leadline.rules._families.vcpu_time import vcpu_time
 

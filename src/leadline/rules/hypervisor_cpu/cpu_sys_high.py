@@ -33,8 +33,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
-from leadline.estate.templates import over_threshold
+from leadline.estate.derived.disks import means_over
+from leadline.estate.language.templates import over_threshold
 from leadline.rules._families.limits import THREE_SAMPLES
 from leadline.rules._families.vcpu_time import vcpu_time
 

@@ -34,8 +34,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.placement import cluster_of, drs_rules, production_databases, running_vms, vcpu_sum
-from leadline.estate.templates import of_facts
+from leadline.estate.knowledge.placement import cluster_of, drs_rules, production_databases, running_vms, vcpu_sum
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="CPU140",

@@ -42,9 +42,9 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import Episode, find_episodes, joined_windows
-from leadline.estate.templates import Minus
-from leadline.estate.timeline import ever_above, host_groups, on_same_windows, whole_of_parts
+from leadline.estate.arithmetic.episodes import Episode, find_episodes, joined_windows
+from leadline.estate.arithmetic.timeline import ever_above, host_groups, on_same_windows, whole_of_parts
+from leadline.estate.language.templates import Minus
 from leadline.rules._families.limits import THREE_SAMPLES
 
 if TYPE_CHECKING:

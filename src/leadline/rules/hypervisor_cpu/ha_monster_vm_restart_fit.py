@@ -32,7 +32,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.placement import hosts_by_cluster, is_open, memory_text, running_vms
+from leadline.estate.knowledge.placement import hosts_by_cluster, is_open, memory_text, running_vms
 
 META = RuleMeta(
     code="CPU142",

@@ -35,9 +35,9 @@ from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.episodes import Episode, find_episodes
-from leadline.estate.templates import Over, finding_of_episodes
-from leadline.estate.timeline import host_groups
+from leadline.estate.arithmetic.episodes import Episode, find_episodes
+from leadline.estate.arithmetic.timeline import host_groups
+from leadline.estate.language.templates import Over, finding_of_episodes
 from leadline.rules._families.symptoms import VM_WAITS_FOR_CPU
 
 META = RuleMeta(

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import of_facts
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="CPU143",

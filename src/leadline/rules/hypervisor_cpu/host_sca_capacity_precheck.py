@@ -32,8 +32,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.placement import kernel_flag, running_vms
-from leadline.estate.timeline import host_groups
+from leadline.estate.arithmetic.timeline import host_groups
+from leadline.estate.knowledge.placement import kernel_flag, running_vms
 
 META = RuleMeta(
     code="CPU145",

@@ -40,9 +40,9 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.placement import kernel_flag
-from leadline.estate.templates import of_facts
-from leadline.estate.timeline import host_groups
+from leadline.estate.arithmetic.timeline import host_groups
+from leadline.estate.knowledge.placement import kernel_flag
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="CPU144",

@@ -33,8 +33,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.placement import memory_text, node_cores, node_memory_mib, runs
-from leadline.estate.templates import of_facts
+from leadline.estate.knowledge.placement import memory_text, node_cores, node_memory_mib, runs
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="CPU149",

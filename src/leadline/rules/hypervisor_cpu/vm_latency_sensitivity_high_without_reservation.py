@@ -31,8 +31,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.placement import memory_text
-from leadline.estate.templates import of_facts
+from leadline.estate.knowledge.placement import memory_text
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="CPU147",

@@ -29,8 +29,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.placement import production_databases, running_vms, vcpu_sum
-from leadline.estate.templates import of_facts
+from leadline.estate.knowledge.placement import production_databases, running_vms, vcpu_sum
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="CPU148",

@@ -33,8 +33,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.cpu_demand import Demand, demands, vcpus_for
-from leadline.estate.placement import READY_METRICS, waited_pct_by_host
+from leadline.estate.derived.cpu_demand import Demand, demands, vcpus_for
+from leadline.estate.derived.ready import ready_p95_of_host
 
 META = RuleMeta(
     code="CPU139",
@@ -42,7 +42,7 @@ META = RuleMeta(
     severity=Severity.MEDIUM,
     catalogue=("cap-cpu-peak-80",),
     needs=("cpu_used_pct|guest_cpu_busy_pct", "vm.vcpu_count"),
-    uses=(*READY_METRICS, "cpu_costop_pct"),
+    uses=(*ready_p95_of_host.reads, "cpu_costop_pct"),
     thresholds={
         "warn": Threshold(40.0, "pct", "Judgement: half of the planning target of 80 %"),
         "vcpus": Threshold(4.0, "count", "Judgement: small VMs are not worth the change"),
@@ -67,7 +67,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
             highest[demand.vm] = demand
     oversized = [demand for demand in highest.values() if demand.peak_pct < context.limit("warn")]
     is_long = any(demand.length_s >= context.limit("long") for demand in oversized)
-    waited_pct = waited_pct_by_host(context) if is_long else {}
+    waited_pct = context.table(ready_p95_of_host) if is_long else {}
     crowded = {host for host, waited in waited_pct.items() if waited > context.limit("ready")}
     for demand in oversized:
         long_enough = demand.length_s >= context.limit("long")

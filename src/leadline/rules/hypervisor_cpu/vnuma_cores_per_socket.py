@@ -32,8 +32,8 @@ from math import ceil, isnan
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.placement import node_cores, runs
-from leadline.estate.templates import of_facts
+from leadline.estate.knowledge.placement import node_cores, runs
+from leadline.estate.language.templates import of_facts
 
 META = RuleMeta(
     code="CPU151",

@@ -33,8 +33,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_settings import number_of, of_engine, parameter, vm_of
-from leadline.estate.guest_settings import shared_memory_mib
+from leadline.estate.knowledge.database_settings import number_of, of_engine, parameter, vm_of
+from leadline.estate.knowledge.guest_settings import shared_memory_mib
 
 META = RuleMeta(
     code="MEM137",

@@ -30,7 +30,7 @@ from dataclasses import replace
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import Over, over_any, over_threshold
+from leadline.estate.language.templates import Over, over_any, over_threshold
 from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(

@@ -28,7 +28,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.guest_settings import entry_findings
+from leadline.estate.knowledge.guest_settings import entry_findings
 
 META = RuleMeta(
     code="MEM139",

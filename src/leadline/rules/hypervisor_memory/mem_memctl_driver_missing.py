@@ -33,8 +33,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import Episode, find_episodes, joined_windows
-from leadline.estate.timeline import ever_above
+from leadline.estate.arithmetic.episodes import Episode, find_episodes, joined_windows
+from leadline.estate.arithmetic.timeline import ever_above
 
 META = RuleMeta(
     code="MEM131",

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import Over, over_any
+from leadline.estate.language.templates import Over, over_any
 from leadline.rules._families.free_hosts import FREE_MIN, USES, limits_told
 from leadline.rules._families.limits import THREE_SAMPLES
 

@@ -35,9 +35,9 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_vms import database_guess, likely_database_vms
-from leadline.estate.placement import runs
-from leadline.estate.templates import by_setting
+from leadline.estate.knowledge.database_vms import database_guess, likely_database_vms
+from leadline.estate.knowledge.placement import runs
+from leadline.estate.language.templates import by_setting
 
 META = RuleMeta(
     code="MEM135",

@@ -32,7 +32,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.networks import is_vmkernel, port_group_of, port_groups, traffic
+from leadline.estate.knowledge.networks import is_vmkernel, port_group_of, port_groups, traffic
 
 META = RuleMeta(
     code="NET135",

@@ -33,7 +33,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.networks import is_uplink, traffic
+from leadline.estate.knowledge.networks import is_uplink, traffic
 
 META = RuleMeta(
     code="NET133",

@@ -35,7 +35,7 @@ from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import Over, joined, over_groups
+from leadline.estate.language.templates import Over, joined, over_groups
 
 META = RuleMeta(
     code="NET132",

@@ -28,8 +28,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_settings import vm_of
-from leadline.estate.templates import by_setting
+from leadline.estate.knowledge.database_settings import vm_of
+from leadline.estate.language.templates import by_setting
 
 META = RuleMeta(
     code="NET141",

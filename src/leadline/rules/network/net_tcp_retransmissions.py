@@ -34,8 +34,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import joined_windows, sample_bounds
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.arithmetic.episodes import joined_windows, sample_bounds
+from leadline.estate.language.templates import SCORE_MAX
 from leadline.rules._families.changes import LONGER_TRANSACTIONS
 
 _GAP_S = 5.0  # Judgement: losses a few seconds apart are one trouble

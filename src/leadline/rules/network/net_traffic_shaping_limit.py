@@ -29,8 +29,8 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_vms import database_guess, likely_database_vms
-from leadline.estate.networks import port_group_of, port_groups
+from leadline.estate.knowledge.database_vms import database_guess, likely_database_vms
+from leadline.estate.knowledge.networks import port_group_of, port_groups
 
 META = RuleMeta(
     code="NET137",

@@ -33,8 +33,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.networks import is_uplink
-from leadline.estate.templates import Over, joined, over_groups
+from leadline.estate.knowledge.networks import is_uplink
+from leadline.estate.language.templates import Over, joined, over_groups
 
 META = RuleMeta(
     code="NET131",

@@ -37,10 +37,10 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import io_rate
-from leadline.estate.episodes import joined_windows, sample_bounds
-from leadline.estate.latencies import NEAREST
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.arithmetic.episodes import joined_windows, sample_bounds
+from leadline.estate.derived.disks import io_rate
+from leadline.estate.derived.latencies import NEAREST
+from leadline.estate.language.templates import SCORE_MAX
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
 
 _GAP_S = 60.0  # Judgement: standstills a minute apart are one trouble

@@ -39,8 +39,8 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
-from leadline.estate.disks import Use
-from leadline.estate.latencies import forms
+from leadline.estate.derived.disks import Use
+from leadline.estate.derived.latencies import forms
 from leadline.rules._families.device_latency import LIMITS, SLIDES, USES, DeviceClass, slow_devices
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_SLOW_DEVICE
 

@@ -39,8 +39,8 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.disks import Busy
-from leadline.estate.latencies import forms
+from leadline.estate.derived.disks import Busy
+from leadline.estate.derived.latencies import forms
 from leadline.rules._families.device_latency import LIMITS, SLIDES, USES, DeviceClass, slow_devices
 from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK, WAITS_FOR_SLOW_DEVICE
 

@@ -30,7 +30,7 @@ from dataclasses import replace
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.disks import means_over
+from leadline.estate.derived.disks import means_over
 from leadline.rules._families.lost_commands import lost_commands
 
 _RATES = ("disk_iops", "disk_reads_per_s", "disk_writes_per_s")

@@ -43,9 +43,9 @@ from typing import TYPE_CHECKING
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.disks import Busy, Use, role_said, uses
-from leadline.estate.latencies import forms, latencies, nearest_latencies
-from leadline.estate.templates import Over, over_groups
+from leadline.estate.derived.disks import Busy, Use, role_said, uses
+from leadline.estate.derived.latencies import forms, latencies, nearest_latencies
+from leadline.estate.language.templates import Over, over_groups
 from leadline.rules._families.directions import directions_told
 from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK

@@ -34,8 +34,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
-from leadline.estate.latencies import forms
+from leadline.estate.derived.disks import means_over
+from leadline.estate.derived.latencies import forms
 from leadline.rules._families.device_latency import LIMITS, latency_of_devices, over_latency
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 

@@ -35,8 +35,8 @@ from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.finding import Evidence, Finding, Window, iso
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import joined_windows
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.arithmetic.episodes import joined_windows
+from leadline.estate.language.templates import SCORE_MAX
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
 
 META = RuleMeta(

@@ -38,10 +38,10 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.derived.disks import Busy, behind, io_rate, read_write_mean, virtual_disk_of
+from leadline.estate.derived.latencies import AWAIT_METRICS, RATE_METRICS, awaits_by_disk, block_awaits
 from leadline.estate.derived.series import Places, mean_at, mean_of, means_of_parts, placed
-from leadline.estate.disks import Busy, behind, io_rate, read_write_mean, virtual_disk_of
-from leadline.estate.latencies import AWAIT_METRICS, RATE_METRICS, awaits_by_disk, block_awaits
-from leadline.estate.templates import Over, over_groups
+from leadline.estate.language.templates import Over, over_groups
 from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
 
 META = RuleMeta(

@@ -36,8 +36,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import Episode, find_episodes
-from leadline.estate.paths import ROUND_ROBIN, path_policy, paths_by_device
+from leadline.estate.arithmetic.episodes import Episode, find_episodes
+from leadline.estate.knowledge.paths import ROUND_ROBIN, path_policy, paths_by_device
 
 META = RuleMeta(
     code="STO133",

@@ -28,7 +28,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import setting_evidence
+from leadline.estate.language.templates import setting_evidence
 
 META = RuleMeta(
     code="STO139",

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Blames, Layer, Severity
-from leadline.estate.latencies import forms
+from leadline.estate.derived.latencies import forms
 from leadline.rules._families.device_latency import LIMITS, latency_of_devices, over_latency
 
 META = RuleMeta(

@@ -32,7 +32,7 @@ from dataclasses import replace
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.language.templates import Over, over_threshold
 from leadline.rules._families.limits import THREE_SAMPLES
 from leadline.rules._families.queue_depths import DEPTH, READS, cut_shares, depth_cut
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK

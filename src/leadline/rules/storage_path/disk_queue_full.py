@@ -32,8 +32,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
-from leadline.estate.templates import Over, over_any
+from leadline.estate.derived.disks import means_over
+from leadline.estate.language.templates import Over, over_any
 from leadline.rules._families.limits import THREE_SAMPLES
 
 COMPLETED_MIN = 1.0  # per second; of fewer commands esxtop prints a latency of 0.00

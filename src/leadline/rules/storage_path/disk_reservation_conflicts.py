@@ -31,8 +31,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.disks import means_over
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.derived.disks import means_over
+from leadline.estate.language.templates import Over, over_threshold
 from leadline.rules._families.limits import THREE_SAMPLES
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 

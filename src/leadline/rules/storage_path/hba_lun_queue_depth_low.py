@@ -39,9 +39,9 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.derived.disks import MS_PER_S, behind
 from leadline.estate.derived.series import mean_of
-from leadline.estate.disks import MS_PER_S, behind
-from leadline.estate.templates import Over, over_threshold, setting_evidence
+from leadline.estate.language.templates import Over, over_threshold, setting_evidence
 from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(

@@ -30,7 +30,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.events import Happened, events_of
 from leadline.core.model.finding import Evidence, Finding, Window, iso
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.language.templates import SCORE_MAX
 from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK, SLOW_DEVICE
 
 META = RuleMeta(

@@ -29,8 +29,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.paths import FIXED, MOST_RECENTLY_USED, is_local, path_policy
-from leadline.estate.templates import by_setting
+from leadline.estate.knowledge.paths import FIXED, MOST_RECENTLY_USED, is_local, path_policy
+from leadline.estate.language.templates import by_setting
 
 META = RuleMeta(
     code="STO135",

@@ -35,8 +35,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.disks import Use, uses
-from leadline.estate.templates import setting_evidence
+from leadline.estate.derived.disks import Use, uses
+from leadline.estate.language.templates import setting_evidence
 
 META = RuleMeta(
     code="STO140",

@@ -32,7 +32,7 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.versions import release
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import by_setting, setting_evidence
+from leadline.estate.language.templates import by_setting, setting_evidence
 
 META = RuleMeta(
     code="STO148",

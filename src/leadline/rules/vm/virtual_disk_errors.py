@@ -34,8 +34,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import joined_windows
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.arithmetic.episodes import joined_windows
+from leadline.estate.language.templates import SCORE_MAX
 
 META = RuleMeta(
     code="VMC192",

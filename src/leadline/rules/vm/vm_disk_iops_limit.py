@@ -38,10 +38,10 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import io_rate
-from leadline.estate.iops_limits import LIMIT_UNIT_MIB
-from leadline.estate.templates import by_setting
-from leadline.estate.virtual_disks import DATABASE_ROLES
+from leadline.estate.derived.disks import io_rate
+from leadline.estate.knowledge.virtual_disks import DATABASE_ROLES
+from leadline.estate.language.iops_limits import LIMIT_UNIT_MIB
+from leadline.estate.language.templates import by_setting
 
 META = RuleMeta(
     code="VMC132",

@@ -34,9 +34,9 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.datastores import Datastores
-from leadline.estate.templates import by_setting
-from leadline.estate.virtual_disks import DATABASE_ROLES, boot_disk
+from leadline.estate.knowledge.datastores import Datastores
+from leadline.estate.knowledge.virtual_disks import DATABASE_ROLES, boot_disk
+from leadline.estate.language.templates import by_setting
 
 META = RuleMeta(
     code="VMC130",

@@ -51,9 +51,11 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
-from leadline.estate.disks import io_rate, read_write_mean
-from leadline.estate.episodes import sample_bounds
-from leadline.estate.iops_limits import (
+from leadline.estate.arithmetic.episodes import sample_bounds
+from leadline.estate.arithmetic.plateaus import DiskLoad, Plateau, PlateauShape, find_plateau
+from leadline.estate.derived.disks import io_rate, read_write_mean
+from leadline.estate.derived.latencies import block_awaits
+from leadline.estate.language.iops_limits import (
     LIMIT_UNIT_MIB,
     QUEUES,
     HeldRate,
@@ -66,9 +68,7 @@ from leadline.estate.iops_limits import (
     steadier_bytes,
     units_of_32_kib,
 )
-from leadline.estate.latencies import block_awaits
-from leadline.estate.plateaus import DiskLoad, Plateau, PlateauShape, find_plateau
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.language.templates import SCORE_MAX
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
 
 if TYPE_CHECKING:

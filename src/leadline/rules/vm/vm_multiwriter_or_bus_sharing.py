@@ -33,8 +33,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.datastores import Datastores
-from leadline.estate.templates import by_setting, setting_evidence
+from leadline.estate.knowledge.datastores import Datastores
+from leadline.estate.language.templates import by_setting, setting_evidence
 
 META = RuleMeta(
     code="VMC143",

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import setting_evidence
+from leadline.estate.language.templates import setting_evidence
 
 META = RuleMeta(
     code="VMC139",

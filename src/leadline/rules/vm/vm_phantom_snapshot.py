@@ -27,8 +27,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import setting_evidence
-from leadline.estate.virtual_disks import DELTA_FILE
+from leadline.estate.knowledge.virtual_disks import DELTA_FILE
+from leadline.estate.language.templates import setting_evidence
 
 META = RuleMeta(
     code="VMC137",

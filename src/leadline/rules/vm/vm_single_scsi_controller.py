@@ -31,7 +31,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.virtual_disks import DATABASE_ROLES, boot_disk, disks_by_adapter
+from leadline.estate.knowledge.virtual_disks import DATABASE_ROLES, boot_disk, disks_by_adapter
 
 META = RuleMeta(
     code="VMC103",

@@ -28,7 +28,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import SCORE_MAX, setting_evidence
+from leadline.estate.language.templates import SCORE_MAX, setting_evidence
 
 META = RuleMeta(
     code="VMC134",

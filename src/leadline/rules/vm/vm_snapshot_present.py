@@ -31,8 +31,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import by_setting
-from leadline.estate.virtual_disks import DELTA_FILE
+from leadline.estate.knowledge.virtual_disks import DELTA_FILE
+from leadline.estate.language.templates import by_setting
 
 META = RuleMeta(
     code="VMC104",

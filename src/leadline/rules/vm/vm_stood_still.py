@@ -37,8 +37,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.events import Happened, events_of
 from leadline.core.model.finding import Evidence, Finding, Window, iso
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.episodes import joined_windows
-from leadline.estate.templates import SCORE_MAX
+from leadline.estate.arithmetic.episodes import joined_windows
+from leadline.estate.language.templates import SCORE_MAX
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 META = RuleMeta(

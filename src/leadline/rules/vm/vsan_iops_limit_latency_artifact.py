@@ -34,8 +34,8 @@ import numpy as np
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Blames, Layer, Severity
-from leadline.estate.iops_limits import limit_of
-from leadline.estate.templates import Over, over_any
+from leadline.estate.language.iops_limits import limit_of
+from leadline.estate.language.templates import Over, over_any
 from leadline.rules._families.limits import TWO_SAMPLES
 from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 

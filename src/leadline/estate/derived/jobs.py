@@ -13,9 +13,9 @@ from leadline.core.model.events import events_of
 from leadline.core.model.finding import Evidence, Window
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.arithmetic.episodes import sample_bounds
+from leadline.estate.arithmetic.timeline import whole_of_parts, window_mean
 from leadline.estate.derived.series import Place, Places, placed
-from leadline.estate.episodes import sample_bounds
-from leadline.estate.timeline import whole_of_parts, window_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,9 +12,9 @@ from leadline.core.model.derived import Recorded, derived
 from leadline.core.model.finding import Evidence
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.arithmetic.plateaus import DiskLoad
+from leadline.estate.derived.disks import behind, io_rate, virtual_disk_of
 from leadline.estate.derived.series import mean_of
-from leadline.estate.disks import behind, io_rate, virtual_disk_of
-from leadline.estate.plateaus import DiskLoad
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from leadline.core.contracts.rule import RuleContext
     from leadline.core.model.capture import SeriesGroup
     from leadline.core.model.entities import Entity, Inventory
-    from leadline.estate.plateaus import Plateau
+    from leadline.estate.arithmetic.plateaus import Plateau
 
 LIMIT_UNIT_MIB = 32 / 1024  # vSAN and mClock count an operation as one per 32 KiB begun
 MIX_SPREAD_PCT = 5.0  # reads or writes must vary so much for their steady sum to say something

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Severity
-from leadline.estate.database_settings import number_of, parameter, postgresql_bytes
+from leadline.estate.knowledge.database_settings import number_of, parameter, postgresql_bytes
 
 if TYPE_CHECKING:
     from leadline.core.contracts.rule import RuleContext

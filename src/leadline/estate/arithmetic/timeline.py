@@ -15,7 +15,7 @@ from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.statistics.rows import Fold, row_window_means, rows_by_owner
-from leadline.estate.episodes import sample_bounds
+from leadline.estate.arithmetic.episodes import sample_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

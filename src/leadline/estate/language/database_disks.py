@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from leadline.core.model.vocabulary import EntityKind, Role, Severity
-from leadline.estate.database_settings import disks_of, of_engine
-from leadline.estate.disks import Busy, Use, role_said, uses
-from leadline.estate.latencies import block_awaits
-from leadline.estate.templates import Over, joined, over_groups
+from leadline.estate.derived.disks import Busy, Use, role_said, uses
+from leadline.estate.derived.latencies import block_awaits
+from leadline.estate.knowledge.database_settings import disks_of, of_engine
+from leadline.estate.language.templates import Over, joined, over_groups
 
 if TYPE_CHECKING:
     from leadline.core.contracts.rule import RuleContext

@@ -16,7 +16,7 @@ import numpy as np
 from leadline.core.model.derived import Upkeep, derived
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind, Role
-from leadline.estate.timeline import window_mean
+from leadline.estate.arithmetic.timeline import window_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,8 +9,8 @@ from __future__ import annotations
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.versions import vsphere_version
 from leadline.core.model.vocabulary import EntityKind, Role
-from leadline.estate import placement
-from leadline.estate.virtual_disks import DATABASE_ROLES
+from leadline.estate.knowledge import placement
+from leadline.estate.knowledge.virtual_disks import DATABASE_ROLES
 
 
 def cluster_of(inventory: Inventory, entity: Entity) -> Entity | None:

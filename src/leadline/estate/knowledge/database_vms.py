@@ -6,8 +6,8 @@ import re
 
 from leadline.core.model.entities import Entity, Fact, Inventory
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.placement import database_vms
-from leadline.estate.virtual_disks import DATABASE_ROLES
+from leadline.estate.knowledge.placement import database_vms
+from leadline.estate.knowledge.virtual_disks import DATABASE_ROLES
 
 # Judgement: words people put into the names of database servers, when no other letter touches them.
 _WORDS = r"db|sql|mssql|ora|oracle|pg|pgsql|postgres|postgresql|mysql|mariadb|mongo|iris|hana"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from leadline.core.model.derived import derived
 from leadline.core.model.metrics import metrics
 from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.derived.disks import is_whole, read_write_mean
 from leadline.estate.derived.series import Places, placed, placed_by_parent
-from leadline.estate.disks import is_whole, read_write_mean
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import SeriesGroup

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.core.model.entities import Entity, Fact, Inventory
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import EntityKind, Role, Severity
-from leadline.estate.disks import Use, behind, whole_disk
+from leadline.estate.derived.disks import Use, behind, whole_disk
 
 if TYPE_CHECKING:
     from leadline.core.contracts.rule import RuleContext

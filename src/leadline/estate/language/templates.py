@@ -20,7 +20,7 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Severity
-from leadline.estate.episodes import (
+from leadline.estate.arithmetic.episodes import (
     Episode,
     EpisodeColumns,
     Limits,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from leadline.core.contracts.rule import RuleContext
     from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.derived import Recorded
 
 SCORE_MAX = 100.0
 EVIDENCE_COUNT_MAX = 4  # parts named in the evidence of a rolled-up finding; the rest are counted
@@ -377,7 +378,7 @@ class Minus:
 
     metrics: tuple[str, ...] = field(default=())
 
-    def __call__(self, context: RuleContext, group: SeriesGroup) -> NDArray[np.floating[Any]]:
+    def __call__(self, context: Recorded, group: SeriesGroup) -> NDArray[np.floating[Any]]:
         """[k, n] like the group's values."""
         whole = group.values
         left = whole

@@ -11,9 +11,9 @@ import numpy as np
 from leadline.core.model.finding import Evidence
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Severity
+from leadline.estate.derived.disks import Busy
+from leadline.estate.derived.latencies import awaits_by_guest
 from leadline.estate.derived.series import Place, mean_of, means_at
-from leadline.estate.disks import Busy
-from leadline.estate.latencies import awaits_by_guest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from typing import Any
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.versions import vsphere_version
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.virtual_disks import DATABASE_ROLES
+from leadline.estate.knowledge.virtual_disks import DATABASE_ROLES
 
 # Source: vSphere API 8.0U3, StorageIOAllocationInfo and StorageDrsIoLoadBalanceConfig: deprecated from there on.
 IO_CONTROL_DEPRECATED = (8, 0, 3)

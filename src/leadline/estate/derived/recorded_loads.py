@@ -18,7 +18,7 @@ from leadline.core.contracts.planner import PlanInput
 from leadline.core.model.capture import NS_PER_S, Capture, SeriesGroup
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.disks import MS_PER_S, io_rate, read_write_mean, whole_disk
+from leadline.estate.derived.disks import MS_PER_S, io_rate, read_write_mean, whole_disk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

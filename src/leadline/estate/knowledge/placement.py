@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from math import isnan
 from typing import TYPE_CHECKING
 
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
-from leadline.core.statistics.rows import row_quantile
-from leadline.estate.templates import Minus
-from leadline.estate.virtual_disks import DATABASE_ROLES
+from leadline.estate.knowledge.virtual_disks import DATABASE_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from leadline.core.contracts.rule import RuleContext
 
-# What `waited_pct_by_host` reads; rules that call it declare them.
-READY_METRICS = ("cpu_ready_pct", "cpu_max_limited_pct")
-READY_QUANTILE = 0.95
 MIB_PER_GIB = 1024.0
 _TIER_ONE = re.compile(r"(?:tier[\s_-]*)?1|prod(?:uction)?|mission[\s_-]*critical", re.IGNORECASE)
 
@@ -136,23 +129,6 @@ def node_memory_mib(inventory: Inventory, host: Entity | None) -> float:
 def memory_text(mib: float) -> str:
     """An amount of memory in MiB for people, in GiB."""
     return show(mib / MIB_PER_GIB, "gib")
-
-
-def waited_pct_by_host(context: RuleContext) -> dict[Entity, float]:
-    """How long the VMs of each host waited for a CPU: 95th percentile of ready time of the worst vCPU or VM, percent.
-
-    Time held back by a limit is taken off. A host none of whose VMs has its ready time recorded is left out.
-    """
-    highest: dict[Entity, float] = {}
-    without_limit = Minus(("cpu_max_limited_pct",))
-    for group in context.of("cpu_ready_pct", EntityKind.VM, EntityKind.VCPU):
-        for part in group.slices():
-            quantiles = row_quantile(without_limit(context, part), READY_QUANTILE)
-            for entity, waited in zip(part.entities, quantiles.tolist(), strict=True):
-                host = entity.ancestor(EntityKind.HOST)
-                if host is not None and not isnan(waited):
-                    highest[host] = max(highest.get(host, waited), waited)
-    return highest
 
 
 def _per_node(inventory: Inventory, host: Entity | None, setting: str) -> float:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.episodes import sample_bounds
-from leadline.estate.timeline import whole_of_parts
+from leadline.estate.arithmetic.episodes import sample_bounds
+from leadline.estate.arithmetic.timeline import whole_of_parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ import numpy as np
 
 from leadline.core.model.finding import Window
 from leadline.core.statistics.rows import median_of_sorted
-from leadline.estate.disks import MS_PER_S
+from leadline.estate.derived.disks import MS_PER_S
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

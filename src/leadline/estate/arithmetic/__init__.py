@@ -1,0 +1,1 @@
+"""Arithmetic on series: episodes, windows of time, plateaus."""

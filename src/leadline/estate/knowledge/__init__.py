@@ -1,0 +1,1 @@
+"""What is known of infrastructure and databases, asked of an inventory: what runs where, what is set how."""

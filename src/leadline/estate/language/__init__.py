@@ -1,0 +1,1 @@
+"""The language of rules: what a rule says in one line, from series to findings."""
