@@ -43,7 +43,7 @@ import_paths([Path({path!r})], Request(metrics=metrics))
 """
 
 
-def write_recording(path: Path, *, reports: int, disks: int, seed: int = 12) -> int:
+def write_recording(path: Path, *, reports: int, disks: int, seed: int = 12, interval_s: int = INTERVAL_S) -> int:
     """Write a recording; the same arguments give the same bytes. Returns its size."""
     random_ = random.Random(seed)
     bodies = [_body(random_) for _ in range(BODY_COUNT)]
@@ -51,7 +51,7 @@ def write_recording(path: Path, *, reports: int, disks: int, seed: int = 12) -> 
     with path.open("w", encoding="ascii", newline="\n", buffering=1 << 20) as stream:
         stream.write(f"Linux 6.1.0-18-amd64 (db01) \t{START:%Y-%m-%d} \t_x86_64_\t(72 CPU)\n\n")
         for report in range(reports):
-            moment = START + timedelta(seconds=INTERVAL_S * report)
+            moment = START + timedelta(seconds=interval_s * report)
             cpu = random_.uniform(1.0, 30.0)
             stream.write(f"{moment:%Y-%m-%dT%H:%M:%S}+0000\navg-cpu:  %user   %nice %system %iowait  %steal   %idle\n")
             stream.write(

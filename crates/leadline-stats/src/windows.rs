@@ -112,6 +112,7 @@ impl Sums {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)] // small numbers
 mod tests {
     use super::window_means;
     use proptest::prelude::*;

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leadline.core.io.packed import PackedValues
+from leadline.core.model.columns import EntityColumn
 from leadline.core.model.derived import Definition, P, T, Tables
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.meter import Meter, looked_at
@@ -135,6 +136,8 @@ class SeriesGroup:
 
     @cached_property
     def _rows_by_entity(self) -> dict[Entity, list[int]]:
+        if isinstance(self.entities, EntityColumn):
+            return self.entities.rows
         rows: dict[Entity, list[int]] = {}
         for row, entity in enumerate(self.entities):
             rows.setdefault(entity, []).append(row)
@@ -153,8 +156,12 @@ class SeriesGroup:
         if count <= step:
             yield self
             return
+        entities = EntityColumn(self.entities)
         for first in range(0, count, step):
-            yield self.take(range(first, min(first + step, count)))
+            end = min(first + step, count)
+            stored = self.stored
+            values = stored.take(range(first, end)) if isinstance(stored, PackedValues) else stored[first:end]
+            yield replace(self, entities=entities.part(first, end), values=values)
 
     def boot_marks(self) -> NDArray[np.bool_]:
         """Whether each sample [n] is an average since boot, not of an interval."""
@@ -234,11 +241,10 @@ class Capture:
         for group in candidates:
             if self.meter is not None and kinds:
                 self.meter.count("entities", metric, len(group.entities))
-            rows = [i for i, e in enumerate(group.entities) if e.kind in kinds] if kinds else None
-            if rows is not None and not rows:
+            of_kinds = _of_kinds(group, kinds)
+            if of_kinds is None:
                 continue
-            kept = group if rows is None or len(rows) == len(group.entities) else group.take(rows)
-            kept = kept.measured()
+            kept = of_kinds.measured()
             if kept.stored.shape[1]:
                 groups.append(kept.metered(self.meter))
         return groups
@@ -252,6 +258,11 @@ class Capture:
         for other in self._sampled_with(group, metric):
             if other.entities is group.entities or _are_same(other.entities, group.entities):
                 return other.values
+            first = self._index.place_in(group.entities, other.entities)
+            if first is not None:
+                return other.values[first : first + len(group.entities)]
+            if _are_disjoint(other.entities, group.entities):
+                continue
             pairs = [
                 (row, places[-1]) for row, entity in enumerate(group.entities) if (places := other.rows_of(entity))
             ]
@@ -268,6 +279,28 @@ class Capture:
         assert not named
         table: T = self._index.tables.of(self, definition, key)
         return table
+
+    def moved_on(
+        self, groups: list[SeriesGroup], added: Capture, sources: list[SourceInfo], inventory: Inventory
+    ) -> Capture:
+        """The capture of the next step of a live window, with the derived tables that still hold.
+
+        Args:
+            groups: all samples of the window, those that were added among them.
+            added: a capture of the samples that were added.
+            sources: of the window.
+            inventory: of the window.
+        """
+        capture = Capture(groups, sources, inventory)
+        changed = frozenset(group.metric for group in added.groups)
+        same_series = len(groups) == len(self.groups) and all(
+            new.entities is old.entities and new.metric == old.metric
+            for new, old in zip(groups, self.groups, strict=True)
+        )
+        if same_series:
+            capture._index.tables = self._index.tables.carried(changed, added)
+            capture._index.same.update(self._index.same)
+        return capture
 
     def is_aligned(self, group: SeriesGroup, metric: str) -> bool:
         """Whether any entity of a group has another metric at the same times, be it measured or not."""
@@ -361,12 +394,13 @@ def _ran_between(result: Result, start_ns: int, end_ns: int) -> bool:
     return start_ns <= result.start_ns and result.start_ns + round(result.duration_s * NS_PER_S) <= end_ns
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Index:
     """The groups of a capture that have series, by metric, and by metric and recording; each in their order.
 
     ``groups`` is the list that was looked at and ``count`` its length then. ``handed_out`` is what `Capture.of`
-    answered, ``measured`` what other metrics were aligned with, and ``tables`` what was derived.
+    answered, ``measured`` what other metrics were aligned with, ``tables`` what was derived, and ``same`` which columns
+    of entities were compared, and are the same.
     """
 
     groups: list[SeriesGroup]
@@ -376,24 +410,57 @@ class _Index:
     handed_out: dict[tuple[str, tuple[EntityKind, ...]], list[SeriesGroup]]
     measured: dict[tuple[str, int, int], SeriesGroup | None]
     tables: Tables
+    same: dict[tuple[int, int], tuple[Sequence[Entity], Sequence[Entity], bool]]
 
     @classmethod
     def of(cls, groups: list[SeriesGroup]) -> _Index:
         """The index of a list as it is now."""
-        index = cls(groups, len(groups), {}, {}, {}, {}, Tables())
+        index = cls(groups, len(groups), {}, {}, {}, {}, Tables(), {})
         for group in groups:
             if group.entities:
                 index.by_metric.setdefault(group.metric, []).append(group)
                 index.by_source.setdefault((group.metric, group.source), []).append(group)
         return index
 
+    def place_in(self, part: Sequence[Entity], entities: Sequence[Entity]) -> int | None:
+        """The row of entities at which a part of some column begins; None where they are not those of the column."""
+        if not isinstance(part, EntityColumn) or part.part_of is None:
+            return None
+        whole, first = part.part_of
+        key = (id(whole), id(entities))
+        if key not in self.same:
+            self.same[key] = (whole, entities, whole is entities or _are_same(whole, entities))
+        return first if self.same[key][2] else None
+
     def is_of(self, groups: list[SeriesGroup]) -> bool:
         """Whether it still holds for a list."""
         return self.groups is groups and self.count == len(groups)
 
 
+def _of_kinds(group: SeriesGroup, kinds: tuple[EntityKind, ...]) -> SeriesGroup | None:
+    """The series of entities of some kinds, of all where none is named; None where there is none."""
+    if not kinds:
+        return group
+    if isinstance(group.entities, EntityColumn):
+        if group.entities.kinds.issubset(kinds):
+            return group
+        rows, entities = group.entities.of_kinds(kinds)
+        return replace(group.take(rows), entities=entities) if rows else None
+    rows = [row for row, entity in enumerate(group.entities) if entity.kind in kinds]
+    if len(rows) == len(group.entities):
+        return group
+    return group.take(rows) if rows else None
+
+
 def _are_same(ones: Sequence[Entity], others: Sequence[Entity]) -> bool:
     return len(ones) == len(others) and list(ones) == list(others)
+
+
+def _are_disjoint(ones: Sequence[Entity], others: Sequence[Entity]) -> bool:
+    """Whether columns are of other kinds of entities: cheap to see, and true of most that are sampled together."""
+    if not (isinstance(ones, EntityColumn) and isinstance(others, EntityColumn)):
+        return False
+    return ones.kinds.isdisjoint(others.kinds)
 
 
 def _copied_bytes(group: SeriesGroup) -> int:

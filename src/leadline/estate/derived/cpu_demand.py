@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leadline.core.model.vocabulary import EntityKind
+from leadline.core.statistics.rows import row_quantile
 from leadline.estate.arithmetic.episodes import sample_bounds
 from leadline.estate.arithmetic.timeline import whole_of_parts
 
@@ -47,9 +48,9 @@ def demands(capture: Capture) -> Iterator[Demand]:
         known = np.isfinite(group.values)
         starts, ends = sample_bounds(group)
         lengths = known @ ((ends - starts) / 1e9)
-        for row, vm in enumerate(owners):
-            if known[row].any():
-                peak = float(np.quantile(group.values[row][known[row]], QUANTILE))
+        peaks = row_quantile(np.where(known, group.values, np.nan), QUANTILE)
+        for row, (vm, peak) in enumerate(zip(owners, peaks.tolist(), strict=True)):
+            if not isnan(peak):
                 yield Demand(vm, peak, float(lengths[row]), group, group.entities[row])
 
 

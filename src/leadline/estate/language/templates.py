@@ -99,17 +99,13 @@ def over_groups(context: RuleContext, groups: Iterable[SeriesGroup], spec: Over)
     parts: list[EpisodeColumns] = []
     limits = _limits_of(context, spec)
     for group in groups:
-        kept = _kept(context, group, spec)
-        if kept is None:
-            continue
-        if math.isnan(kept.interval_s):
-            kept = replace(kept, interval_s=spec.averaged_s)
-        for part in kept.slices():
-            load, is_loaded = _load_of(context, part, kept, spec)
+        whole = replace(group, interval_s=spec.averaged_s) if math.isnan(group.interval_s) else group
+        for part in whole.slices():
+            load, is_loaded = _load_of(context, part, whole, spec)
             if is_loaded:
                 values = part.values if spec.value is None else spec.value(context, part)
                 # The group as a whole stands for its slices: they would keep values that nobody looks at again.
-                parts.append(find_beyond(part, values, limits, load).of_group(kept))
+                parts.append(_kept(context, find_beyond(part, values, limits, load), spec).of_group(whole))
     if parts:
         yield from _findings_of_owners(context, joined_columns(parts), spec)
 
@@ -391,13 +387,13 @@ class Minus:
         return left if left is whole else np.maximum(left, 0.0, out=left)
 
 
-def _kept(context: RuleContext, group: SeriesGroup, spec: Over) -> SeriesGroup | None:
-    if spec.keep is None:
-        return group
-    rows = [i for i, entity in enumerate(group.entities) if spec.keep(context, entity)]
-    if len(rows) == len(group.entities):
-        return group
-    return group.take(rows) if rows else None
+def _kept(context: RuleContext, episodes: EpisodeColumns, spec: Over) -> EpisodeColumns:
+    """The episodes of entities that the rule keeps: it is asked of those alone that have one."""
+    if spec.keep is None or not len(episodes):
+        return episodes
+    is_kept = {entity: spec.keep(context, entity) for entity in dict.fromkeys(episodes.entities)}
+    places = [place for place, entity in enumerate(episodes.entities) if is_kept[entity]]
+    return episodes if len(places) == len(episodes) else episodes.take(np.array(places, dtype=np.intp))
 
 
 def _load_of(context: RuleContext, group: SeriesGroup, whole: SeriesGroup, spec: Over) -> tuple[Load | None, bool]:

@@ -61,8 +61,9 @@ META = RuleMeta(
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per host; one fine recording of it is enough to stay quiet."""
     finest: dict[Entity, SeriesGroup] = {}
-    for metric in _METRICS:
-        for group in context.of(metric):
+    groups = [group for metric in _METRICS for group in context.of(metric)]
+    if any(group.interval_s >= context.limit("warn") for group in groups):
+        for group in groups:
             for owner in {_owner(entity) for entity in group.entities if not isnan(group.interval_s)}:
                 if owner is not None and (owner not in finest or group.interval_s < finest[owner].interval_s):
                     finest[owner] = group

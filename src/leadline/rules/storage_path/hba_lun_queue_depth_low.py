@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import isnan
 
 import numpy as np
 
@@ -39,6 +40,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.core.statistics.rows import row_quantile
 from leadline.estate.derived.disks import MS_PER_S, behind
 from leadline.estate.derived.series import mean_of
 from leadline.estate.language.templates import Over, over_threshold, setting_evidence
@@ -115,10 +117,8 @@ def _depths(context: RuleContext) -> dict[Entity, float]:
     """Queue depth of every device: as set, else the median of what was recorded."""
     depths: dict[Entity, float] = {}
     for group in context.of("disk_queue_depth_count", EntityKind.DEVICE):
-        for entity, values in zip(group.entities, group.values, strict=True):
-            known = values[np.isfinite(values)]
-            if len(known):
-                depths[entity] = float(np.median(known))
+        medians = row_quantile(np.where(np.isfinite(group.values), group.values, np.nan), 0.5)
+        depths |= {e: depth for e, depth in zip(group.entities, medians.tolist(), strict=True) if not isnan(depth)}
     for device in context.inventory.of_kind(EntityKind.DEVICE):
         depth = context.inventory.get(device, "queue_depth_count")
         if depth is not None:

@@ -162,17 +162,18 @@ def _slow_disks(context: RuleContext, group: SeriesGroup) -> Iterator[_Disk]:
     starts, ends = sample_bounds(group)
     units = units_of_32_kib(context, group, rate)
     shape = _shape(context)
+    queued_s = DiskLoad(rate, group.values, starts, ends).queued(shape) @ ((ends - starts) / 1e9)
     # LVM and md devices repeat the disks below them: those come first.
-    for row in sorted(range(len(group.entities)), key=lambda r: _stacked(group.entities[r])):
+    rows = np.flatnonzero(queued_s >= shape.duration_s).tolist()
+    for row in sorted(rows, key=lambda r: _stacked(group.entities[r])):
         load = DiskLoad(rate[row], group.values[row], starts, ends)
         queued = load.queued(shape)
-        if (ends - starts)[queued].sum() / 1e9 >= shape.duration_s:
-            larger = bool(np.median(units[row, queued]) > np.median(rate[row, queued]))
-            normalised = replace(load, rate=units[row]) if larger else None
-            in_guest = group.entities[row].kind is EntityKind.BLOCK_DEVICE  # hypervisors limit operations
-            series = group.take([row])
-            further = tuple(held_rates(context, series, load)) if in_guest else ()
-            yield _Disk(group.entities[row], series, load, normalised, further)
+        larger = bool(np.median(units[row, queued]) > np.median(rate[row, queued]))
+        normalised = replace(load, rate=units[row]) if larger else None
+        in_guest = group.entities[row].kind is EntityKind.BLOCK_DEVICE  # hypervisors limit operations
+        series = group.take([row])
+        further = tuple(held_rates(context, series, load)) if in_guest else ()
+        yield _Disk(group.entities[row], series, load, normalised, further)
 
 
 def _judged(context: RuleContext, disk: _Disk) -> Finding | None:

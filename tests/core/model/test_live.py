@@ -1,0 +1,156 @@
+"""A live window holds the last samples, each once, and its tables are those of a capture that is read anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
+from leadline.core.model.derived import Recorded, Upkeep, derived
+from leadline.core.model.entities import Entity
+from leadline.core.model.live import LiveSeries, LiveWindow
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.derived.series import places_by_entity
+
+S = 1_000_000_000
+VMS = [Entity(EntityKind.VM, f"vm{i}") for i in range(3)]
+READY, USED = "cpu_ready_pct", "cpu_used_pct"
+
+
+def window_of(span_s: float = 60.0, metrics: tuple[str, ...] = (READY,)) -> tuple[LiveWindow, list[LiveSeries]]:
+    window = LiveWindow(span_s, [SourceInfo("vcenter", "vcenter", "vCenter")])
+    column = window.entities(VMS)
+    return window, [window.series(metric, column, 20.0) for metric in metrics]
+
+
+def values_of(capture: Capture, metric: str = READY) -> list[list[float]]:
+    (group,) = capture.of(metric)
+    return [[float(value) for value in row] for row in group.values]
+
+
+def test_a_window_holds_the_samples_of_its_span() -> None:
+    window, (ready,) = window_of()
+    for number in range(1, 12):
+        capture = window.step(number * 20 * S, [(ready, np.array([number, 2.0, np.nan]))])
+    (group,) = capture.of(READY)
+    assert group.times_ns.tolist() == [9 * 20 * S, 10 * 20 * S, 11 * 20 * S]
+    assert values_of(capture)[0] == [9.0, 10.0, 11.0]
+    assert np.isnan(group.values[2]).all()
+
+
+def test_a_sample_that_is_sent_twice_is_kept_once() -> None:
+    window, (ready,) = window_of()
+    window.step(20 * S, [(ready, np.array([1.0, 1.0, 1.0]))])
+    capture = window.step(20 * S, [(ready, np.array([9.0, 9.0, 9.0]))])
+    assert values_of(capture)[0] == [1.0]
+    assert window.changed == frozenset()
+
+
+def test_series_that_got_no_samples_leave_the_window() -> None:
+    window, (ready, used) = window_of(metrics=(READY, USED))
+    window.step(20 * S, [(ready, np.ones(3)), (used, np.ones(3))])
+    for number in range(2, 6):
+        capture = window.step(number * 20 * S, [(ready, np.ones(3))])
+    assert capture.of(USED) == []
+    assert window.changed == {READY}
+
+
+def test_series_that_are_dropped_are_gone() -> None:
+    window, (ready, used) = window_of(metrics=(READY, USED))
+    window.step(20 * S, [(ready, np.ones(3)), (used, np.ones(3))])
+    window.drop(used)
+    assert window.step(40 * S, [(ready, np.ones(3))]).metrics() == [READY]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=40), st.integers(20, 200))
+def test_a_window_is_the_end_of_the_whole_recording(steps: list[int], span_s: int) -> None:
+    window, (ready,) = window_of(float(span_s))
+    times = np.cumsum(steps) * 20 * S
+    whole = np.arange(3 * len(steps), dtype=np.float64).reshape(3, -1)
+    for time_ns, column in zip(times.tolist(), whole.T, strict=True):
+        capture = window.step(time_ns, [(ready, column)])
+    inside = times > times[-1] - span_s * S
+    (group,) = capture.of(READY)
+    assert group.times_ns.tolist() == times[inside].tolist()
+    assert values_of(capture) == whole[:, inside].tolist()
+
+
+@derived()
+def _counts(reader: Recorded, metric: str) -> int:
+    return sum(group.values.shape[1] for group in reader.of(metric))
+
+
+@derived(upkeep=Upkeep.WHOLE)
+def _names(reader: Recorded) -> list[str]:
+    return [entity.name for entity in reader.inventory.of_kind(EntityKind.VM)]
+
+
+def _plus(total: object, reader: Recorded) -> float:
+    assert isinstance(total, float)
+    return total + sum(float(group.values.sum()) for group in reader.of(READY))
+
+
+@derived(READY, append=_plus, upkeep=Upkeep.APPEND)
+def _total(reader: Recorded) -> float:
+    return sum(float(group.values.sum()) for group in reader.of(READY))
+
+
+def test_tables_are_kept_brought_up_to_date_or_made_anew() -> None:
+    window, (ready, used) = window_of(metrics=(READY, USED))
+    window.inventory.add(VMS[0], "test")
+    first = window.step(20 * S, [(ready, np.ones(3)), (used, np.ones(3))])
+    names, total = first.table(_names), first.table(_total)
+    assert (first.table(_counts, READY), first.table(_counts, USED), total) == (1, 1, 3.0)
+    second = window.step(40 * S, [(ready, np.array([2.0, 2.0, 2.0]))])
+    assert second.table(_names) is names
+    assert second.table(_counts, READY) == 2
+    assert second.table(_total) == 9.0
+    window.inventory.add(VMS[1], "test")
+    third = window.step(60 * S, [(ready, np.ones(3))])
+    assert third.table(_names) == ["vm0", "vm1"]
+
+
+def test_a_definition_reads_what_it_declares() -> None:
+    @derived(USED)
+    def wrong(reader: Recorded) -> int:
+        return len(reader.of(READY))
+
+    with pytest.raises(LookupError, match="wrong reads cpu_ready_pct and does not declare it"):
+        Capture().table(wrong)
+
+
+def test_tables_that_hold_arrays_leave_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    @derived()
+    def large(reader: Recorded, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return np.zeros(1000)
+
+    monkeypatch.setattr("leadline.core.model.derived.KEPT_BYTES_MAX", 20_000)
+    capture = Capture()
+    first = capture.table(large, "first")
+    assert capture.table(large, "first") is first
+    for name in ("second", "third"):
+        capture.table(large, name)
+    assert capture.table(large, "first") is not first
+
+
+def test_places_of_a_window_are_those_of_the_step() -> None:
+    window, (ready,) = window_of()
+    for number in range(1, 4):
+        capture = window.step(number * 20 * S, [(ready, np.array([number, 2.0, 3.0]))])
+        (place,) = capture.table(places_by_entity, READY)[VMS[0]]
+        assert place.alone().values[0][-1] == number
+
+
+def test_columns_answer_what_lists_do() -> None:
+    window, _ = window_of()
+    mixed = [*VMS, Entity(EntityKind.HOST, "esx01")]
+    column = window.entities(mixed)
+    group = SeriesGroup(READY, column, np.array([20 * S]), np.arange(4.0)[:, None], 20.0)
+    plain = SeriesGroup(READY, mixed, np.array([20 * S]), np.arange(4.0)[:, None], 20.0)
+    for kind in (EntityKind.VM, EntityKind.HOST, EntityKind.DEVICE):
+        ours, theirs = (Capture([one]).of(READY, kind) for one in (group, plain))
+        assert [list(g.entities) for g in ours] == [list(g.entities) for g in theirs]
+        assert [g.values.tolist() for g in ours] == [g.values.tolist() for g in theirs]
+    assert group.row(VMS[1]) == plain.row(VMS[1])
