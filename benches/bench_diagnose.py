@@ -1,7 +1,7 @@
 """What a whole diagnosis costs, beside polars reading the same file: CPU seconds and peak memory of the process.
 
 ``python -m benches.bench_diagnose [--scale X] [--repeat N] [--only NAME ...] [--before FOLDER]`` makes a host of 150
-VMs that is healthy and one on which everything is red, an esxtop capture of 61,500 columns, 200 disks for an hour, 5,000
+VMs that is healthy and one on which all is red, an esxtop capture of 61,500 columns, 200 disks for an hour, 5,000
 files, and a day of one machine with four recorders, and diagnoses each as the command line does. Polars reads a CSV as
 such and another text as lines. With ``--before`` another checkout of Leadline, built, diagnoses the same files. It
 exits with 1 when a recording of the full size takes more CPU than its budget.
@@ -158,14 +158,12 @@ def main(arguments: list[str] | None = None) -> None:
             size = sum(one.stat().st_size for one in ([path] if path.is_file() else path.iterdir())) / 1e6
             words = ("diagnose", "--quiet", str(path))
             polars = (_POLARS_CSV if case.is_csv else _POLARS_LINES).format(path=str(path))
-            jobs = [lambda: cost(_DIAGNOSE, *words), lambda: cost(polars)]  # noqa: B023 - run before the next case
-            if options.before:
-                jobs.append(lambda: cost(_DIAGNOSE, *words, source=options.before))  # noqa: B023
-            runs = [[job() for job in jobs] for _ in range(options.repeat)]
+            jobs: list[tuple[Path | None, str, tuple[str, ...]]] = [(None, _DIAGNOSE, words), (None, polars, ())]
+            jobs += [(options.before, _DIAGNOSE, words)] if options.before else []
+            runs = [[cost(code, *some, source=source) for source, code, some in jobs] for _ in range(options.repeat)]
             best = [(min(one[i][0] for one in runs), max(one[i][1] for one in runs)) for i in range(len(jobs))]
-            print(
-                f"{case.name:>11}{size:>11.0f}" + "".join(f"{cpu:>11.2f}{mib:>11.0f}" for cpu, mib in best), flush=True
-            )
+            told = "".join(f"{cpu:>11.2f}{mib:>11.0f}" for cpu, mib in best)
+            print(f"{case.name:>11}{size:>11.0f}{told}", flush=True)
             if options.scale >= 1.0 and best[0][0] > case.budget_s:
                 missed.append(f"{case.name} takes {best[0][0]:.2f} s of CPU, more than {case.budget_s:g}")
     if missed:

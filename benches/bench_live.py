@@ -21,10 +21,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.app.diagnose.live import LiveJudge
+from leadline.app.watch.judging import LiveJudge
+from leadline.app.watch.window import LiveSeries, LiveWindow
 from leadline.core.model.capture import SourceInfo
 from leadline.core.model.entities import Entity
-from leadline.core.model.live import LiveSeries, LiveWindow
 from leadline.core.model.vocabulary import EntityKind
 
 VMS, STEP_S, WINDOW_S, STEPS = 10_000, 20, 600, 6

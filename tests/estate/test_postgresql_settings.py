@@ -15,7 +15,7 @@ _READERS = ("parameter", "by_parameter", "parameter_fact", "postgresql_bytes")
 def test_every_parameter_that_is_read_by_name_is_on_the_list() -> None:
     base = Path(str(resources.files("leadline")))
     read: set[str] = set()
-    for path in (*base.glob("rules/database/db_pg_*.py"), base / "estate" / "guest_settings.py"):
+    for path in (*base.glob("rules/database/db_pg_*.py"), base / "estate" / "knowledge" / "guest_settings.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _READERS:
                 read |= {a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}

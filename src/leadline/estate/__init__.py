@@ -1,6 +1,5 @@
 """What is known of virtual infrastructure and databases, shared by rules and planners.
 
-Here, in four rooms: ``knowledge`` asks an inventory what runs where and what is set how; ``derived`` are tables over
-all entities, computed once for whoever asks; ``language`` is what rules are written in; ``arithmetic`` is on series.
+Here: knowledge of machines, tables derived over all entities, the language of rules, arithmetic on series; a room each.
 Elsewhere: a condition that is found (rules); a sizing answer (planners); a file's format (formats).
 """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.core.model.capture import Capture, SeriesGroup
-    from leadline.core.model.derived import Definition, P, T
+    from leadline.core.model.derived import P, T, TableDefinition
     from leadline.core.model.entities import Entity, Inventory
     from leadline.core.model.incident import Change, Incident
     from leadline.core.model.result import Result
@@ -261,7 +261,7 @@ class RuleContext:
         """
         return self.capture.aligned(group, metric)
 
-    def table(self, definition: Definition[P, T], *key: P.args, **named: P.kwargs) -> T:
+    def table(self, definition: TableDefinition[P, T], *key: P.args, **named: P.kwargs) -> T:
         """A table over all entities, computed once for all rules; its key is given in order, without names."""
         return self.capture.table(definition, *key, **named)
 

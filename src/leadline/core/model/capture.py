@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leadline.core.io.packed import PackedValues
-from leadline.core.model.columns import EntityColumn
-from leadline.core.model.derived import Definition, P, T, Tables
-from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.derived import P, T, TableDefinition, TableStore
+from leadline.core.model.entities import Entity, EntityColumn, Inventory
 from leadline.core.model.meter import Meter, looked_at
 from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.vocabulary import EntityKind
@@ -274,7 +273,7 @@ class Capture:
             whole[rows] = values
         return whole if whole is not None and not np.isnan(whole).all() else None
 
-    def table(self, definition: Definition[P, T], *key: P.args, **named: P.kwargs) -> T:
+    def table(self, definition: TableDefinition[P, T], *key: P.args, **named: P.kwargs) -> T:
         """A table over all entities, computed once for whoever asks; its key is given in order, without names."""
         assert not named
         table: T = self._index.tables.of(self, definition, key)
@@ -409,13 +408,13 @@ class _Index:
     by_source: dict[tuple[str, int], list[SeriesGroup]]
     handed_out: dict[tuple[str, tuple[EntityKind, ...]], list[SeriesGroup]]
     measured: dict[tuple[str, int, int], SeriesGroup | None]
-    tables: Tables
+    tables: TableStore
     same: dict[tuple[int, int], tuple[Sequence[Entity], Sequence[Entity], bool]]
 
     @classmethod
     def of(cls, groups: list[SeriesGroup]) -> _Index:
         """The index of a list as it is now."""
-        index = cls(groups, len(groups), {}, {}, {}, {}, Tables(), {})
+        index = cls(groups, len(groups), {}, {}, {}, {}, TableStore(), {})
         for group in groups:
             if group.entities:
                 index.by_metric.setdefault(group.metric, []).append(group)

@@ -2,7 +2,7 @@
 
 A rule that asks a question of one entity after the other must not look at all series each time. It asks for a table
 over all of them (`Capture.table`, `RuleContext.table`) and takes one entity's row. A definition says which metrics it
-reads, is handed a `Reader` that gives these and no others, and says how its table is kept while samples arrive.
+reads, is handed a `TableReader` that gives these and no others, and says how its table is kept while samples arrive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 class Upkeep(Enum):
     """How a table is brought up to date when a live window moves on."""
 
-    APPEND = "append"  # what new samples add is added to it (`Definition.append`)
+    APPEND = "append"  # what new samples add is added to it (`TableDefinition.append`)
     WINDOW = "window"  # computed anew where one of its metrics has new samples, or the inventory changed
     WHOLE = "whole"  # of the inventory and of which series there are: kept until one of them changes
 
@@ -48,12 +48,12 @@ class Recorded(Protocol):
     def aligned(self, group: SeriesGroup, metric: str) -> NDArray[np.floating[Any]] | None:
         """Another metric of the same entities at the same times, as `Capture.aligned`."""
 
-    def table(self, definition: Definition[P, T], *key: P.args, **named: P.kwargs) -> T:
+    def table(self, definition: TableDefinition[P, T], *key: P.args, **named: P.kwargs) -> T:
         """A derived table, as `Capture.table`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Definition(Generic[P, T]):
+class TableDefinition(Generic[P, T]):
     """How a table is computed.
 
     Attributes:
@@ -77,21 +77,21 @@ class Definition(Generic[P, T]):
 
 def derived(
     *reads: str, upkeep: Upkeep = Upkeep.WINDOW, append: Callable[[Any, Recorded], Any] | None = None
-) -> Callable[[Callable[Concatenate[Recorded, P], T]], Definition[P, T]]:
+) -> Callable[[Callable[Concatenate[Recorded, P], T]], TableDefinition[P, T]]:
     """Make a definition of a function that takes a reader and a key, and returns a table over all entities."""
 
-    def define(compute: Callable[Concatenate[Recorded, P], T]) -> Definition[P, T]:
-        return Definition(compute.__name__, reads, upkeep, compute, append)
+    def define(compute: Callable[Concatenate[Recorded, P], T]) -> TableDefinition[P, T]:
+        return TableDefinition(compute.__name__, reads, upkeep, compute, append)
 
     return define
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class TableReader:
     """A capture as one definition sees it: the metrics it declares, the inventory, and other tables of the like."""
 
     capture: Capture
-    definition: Definition[..., Any]
+    definition: TableDefinition[..., Any]
     metrics: frozenset[str]
 
     @property
@@ -109,7 +109,7 @@ class Reader:
         self._check((metric,))
         return self.capture.aligned(group, metric)
 
-    def table(self, definition: Definition[P, T], *key: P.args, **named: P.kwargs) -> T:
+    def table(self, definition: TableDefinition[P, T], *key: P.args, **named: P.kwargs) -> T:
         """Another table, whose metrics are declared too."""
         self._check(definition.metrics(key))
         return self.capture.table(definition, *key, **named)
@@ -121,11 +121,11 @@ class Reader:
             raise LookupError(message)
 
 
-Key = tuple[Definition[..., Any], tuple[Hashable, ...]]
+Key = tuple[TableDefinition[..., Any], tuple[Hashable, ...]]
 
 
 @dataclass(eq=False)
-class Tables:
+class TableStore:
     """The tables of one capture that were asked for.
 
     Those that hold arrays leave when more than `KEPT_BYTES_MAX` are held, the one not asked for longest first; those
@@ -136,7 +136,7 @@ class Tables:
     _bytes: dict[Key, int] = field(default_factory=dict)
     _version: int = -1
 
-    def of(self, capture: Capture, definition: Definition[..., Any], key: tuple[Hashable, ...]) -> Any:  # noqa: ANN401
+    def of(self, capture: Capture, definition: TableDefinition[..., Any], key: tuple[Hashable, ...]) -> Any:  # noqa: ANN401
         """The table of a definition and a key, computed when it is asked for first."""
         if self._version != capture.inventory.version:
             self._kept.clear()
@@ -148,18 +148,18 @@ class Tables:
             return self._kept[place]
         if capture.meter is not None:
             capture.meter.count("tables", definition.name, 1)
-        table = definition.compute(Reader(capture, definition, definition.metrics(key)), *key)
+        table = definition.compute(TableReader(capture, definition, definition.metrics(key)), *key)
         self._keep(place, table)
         return table
 
-    def carried(self, changed: frozenset[str], added: Capture) -> Tables:
+    def carried(self, changed: frozenset[str], added: Capture) -> TableStore:
         """The tables that still hold, or can be brought up to date, when metrics got new samples.
 
         Args:
             changed: metrics with new samples.
             added: a capture of the new samples alone; its inventory is that of the window.
         """
-        carried = Tables(_version=self._version)
+        carried = TableStore(_version=self._version)
         if added.inventory.version != self._version:
             return carried
         for (definition, key), table in self._kept.items():
@@ -167,7 +167,7 @@ class Tables:
             if definition.upkeep is Upkeep.WHOLE or changed.isdisjoint(metrics):
                 carried._keep((definition, key), table)
             elif definition.upkeep is Upkeep.APPEND and definition.append is not None:
-                carried._keep((definition, key), definition.append(table, Reader(added, definition, metrics)))
+                carried._keep((definition, key), definition.append(table, TableReader(added, definition, metrics)))
         return carried
 
     def _keep(self, place: Key, table: Any) -> None:  # noqa: ANN401

@@ -1,1 +1,5 @@
-"""Arithmetic on series: episodes, windows of time, plateaus."""
+"""Arithmetic on series: no entity is known here, only rows of numbers and their times.
+
+Here: episodes, windows of time, series of a whole made from its parts, plateaus of a rate.
+Elsewhere: loops over samples (leadline_stats, through core/statistics); tables over entities (derived).
+"""

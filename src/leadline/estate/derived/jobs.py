@@ -15,7 +15,7 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.arithmetic.episodes import sample_bounds
 from leadline.estate.arithmetic.timeline import whole_of_parts, window_mean
-from leadline.estate.derived.series import Place, Places, placed
+from leadline.estate.derived.series import Places, SeriesPlace, placed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +89,7 @@ def _loads_by_machine(reader: Recorded) -> Places:
     """
     by_metric = [_loads_of(reader, metric) for metric in LOAD_METRICS]
     inventory = reader.inventory
-    loads: dict[Entity, list[Place]] = {}
+    loads: dict[Entity, list[SeriesPlace]] = {}
     for machine in (*inventory.of_kind(EntityKind.GUEST), *inventory.of_kind(EntityKind.VM)):
         if machine.kind is EntityKind.VM:
             same = [machine, *inventory.guests_of(machine)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leadline.core.model.finding import Window
 
 
-class Place(NamedTuple):
+class SeriesPlace(NamedTuple):
     """Where one series lies."""
 
     group: SeriesGroup
@@ -25,7 +25,7 @@ class Place(NamedTuple):
         return self.group.take([self.row])
 
 
-Places = Mapping["Entity", list[Place]]
+Places = Mapping["Entity", list[SeriesPlace]]
 
 
 @derived()
@@ -42,20 +42,20 @@ def places_by_parent(reader: Recorded, metric: str) -> Places:
 
 def placed(groups: Iterable[SeriesGroup]) -> Places:
     """The series of groups, by entity."""
-    by_entity: dict[Entity, list[Place]] = {}
+    by_entity: dict[Entity, list[SeriesPlace]] = {}
     for group in groups:
         for row, entity in enumerate(group.entities):
-            by_entity.setdefault(entity, []).append(Place(group, row))
+            by_entity.setdefault(entity, []).append(SeriesPlace(group, row))
     return by_entity
 
 
 def placed_by_parent(groups: Iterable[SeriesGroup]) -> Places:
     """The series of groups, by what their entities are parts of."""
-    by_parent: dict[Entity, list[Place]] = {}
+    by_parent: dict[Entity, list[SeriesPlace]] = {}
     for group in groups:
         for row, entity in enumerate(group.entities):
             if entity.parent is not None:
-                by_parent.setdefault(entity.parent, []).append(Place(group, row))
+                by_parent.setdefault(entity.parent, []).append(SeriesPlace(group, row))
     return by_parent
 
 
@@ -72,12 +72,12 @@ def means_of_parts(context: Recorded, metric: str, parent: Entity, windows: Iter
     return means_at(context.table(places_by_parent, metric).get(parent, ()), windows)
 
 
-def mean_at(places: Iterable[Place], windows: Iterable[Window]) -> float | None:
+def mean_at(places: Iterable[SeriesPlace], windows: Iterable[Window]) -> float | None:
     """The mean over windows of an entity's series, of the last that was measured then; None where none was."""
     return next(iter(means_at(places, windows).values()), None)
 
 
-def means_at(places: Iterable[Place], windows: Iterable[Window]) -> dict[Entity, float]:
+def means_at(places: Iterable[SeriesPlace], windows: Iterable[Window]) -> dict[Entity, float]:
     """The means over windows of some series, by entity, as `means_over` of their groups."""
     rows_by_group: dict[int, tuple[SeriesGroup, list[int]]] = {}
     for group, row in places:

@@ -13,7 +13,7 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Severity
 from leadline.estate.derived.disks import Busy
 from leadline.estate.derived.latencies import awaits_by_guest
-from leadline.estate.derived.series import Place, mean_of, means_at
+from leadline.estate.derived.series import SeriesPlace, mean_of, means_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,9 +101,9 @@ def quick_disks(context: RuleContext, finding: Finding) -> Evidence | None:
     )
 
 
-def _loaded(context: RuleContext, places: Iterable[Place]) -> Iterator[Place]:
+def _loaded(context: RuleContext, places: Iterable[SeriesPlace]) -> Iterator[SeriesPlace]:
     """The latencies of some disks, without samples of too little I/O."""
     busy = Busy()
     for place in places:
         part = place.alone()
-        yield Place(replace(part, values=busy(context, part)), 0)
+        yield SeriesPlace(replace(part, values=busy(context, part)), 0)

@@ -28,7 +28,7 @@ from datetime import datetime
 from leadline.core.model.numbers import NUMBER_MAX
 from leadline.formats.stamps import YEARS
 
-_RULER = re.compile(r"[-_=|+ ]*[-_=]{2}[-_=|+ ]*")
+_RULER = re.compile(r"(?=[^\n]*[-_=]{2})[-_=|+ ]+")
 _GROUP = re.compile(r"[-_=]+")
 _END = re.compile(
     r"[\w@.:/\[\] -]{0,80}SQL>.*|\s*\d{1,9} (?:\w{1,20} ){1,2}\w{1,20}\."

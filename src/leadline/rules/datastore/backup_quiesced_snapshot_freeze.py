@@ -39,7 +39,7 @@ from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.arithmetic.timeline import whole_of_parts, window_mean
 from leadline.estate.derived.disks import io_rate, is_whole
-from leadline.estate.derived.series import Place, Places, placed
+from leadline.estate.derived.series import Places, SeriesPlace, placed
 from leadline.estate.knowledge.guest_settings import is_windows
 
 META = RuleMeta(
@@ -93,9 +93,9 @@ def _under_load(context: RuleContext, vm: Entity, taken: list[int]) -> dict[int,
 @derived("disk_iops", "disk_reads_per_s", "disk_writes_per_s")
 def _rates_by_vm(reader: Recorded) -> Places:
     """Operations per second of each VM's disks together: of its virtual disks, else of its guest's block devices."""
-    rates: dict[Entity, list[Place]] = {}
+    rates: dict[Entity, list[SeriesPlace]] = {}
     for kind in (EntityKind.VIRTUAL_DISK, EntityKind.BLOCK_DEVICE):
-        of_kind: dict[Entity, list[Place]] = {}
+        of_kind: dict[Entity, list[SeriesPlace]] = {}
         for metric in ("disk_iops", "disk_writes_per_s"):
             of_metric = [whole for group in reader.of(metric, kind) for whole in _rates_of(reader, group)]
             for vm, places in placed(of_metric).items():

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from leadline.app.diagnose.findings import run_rules
 from leadline.app.diagnose.symptoms import symptoms_of
+from leadline.app.watch.ongoing import Ongoing
 from leadline.core.contracts.rule import rule_metas
-from leadline.core.model.ongoing import Ongoing
 from leadline.core.model.profile import Profile
 
 if TYPE_CHECKING:
+    from leadline.app.watch.window import LiveWindow
     from leadline.core.model.entities import Entity
     from leadline.core.model.finding import Finding
-    from leadline.core.model.live import LiveWindow
 
 GAP_S = 60.0  # of a rule without a duration: windows nearer to each other are one
 _Key = tuple[str, "Entity"]

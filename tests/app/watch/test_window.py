@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.app.watch.window import LiveSeries, LiveWindow
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.derived import Recorded, Upkeep, derived
 from leadline.core.model.entities import Entity
-from leadline.core.model.live import LiveSeries, LiveWindow
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.derived.series import places_by_entity
 

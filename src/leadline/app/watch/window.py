@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.core.model.capture import NS_PER_S, Capture, SeriesGroup, SourceInfo
-from leadline.core.model.columns import EntityColumn
-from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.entities import Entity, EntityColumn, Inventory
 
 SPARE_SHARE = 0.25  # of the samples of a window: how many more fit before the oldest make place
 

@@ -6,11 +6,11 @@ import json
 
 from benches.bench_live import START_NS, STEP_S, Estate
 from leadline.app.diagnose.findings import run_rules
-from leadline.app.diagnose.live import LiveJudge
 from leadline.app.diagnose.symptoms import symptoms_of
+from leadline.app.watch.judging import LiveJudge
+from leadline.app.watch.ongoing import Ongoing
 from leadline.core.model.capture import Capture, SeriesGroup
 from leadline.core.model.finding import Finding, Window
-from leadline.core.model.ongoing import Ongoing
 from leadline.core.model.profile import Profile
 
 S = 10**9
