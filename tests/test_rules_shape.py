@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from leadline.core.contracts.discovery import load_unit
 from leadline.core.contracts.rule import RuleContext
-from leadline.core.model.derived import Recorded, derived
+from leadline.core.model.derived import P, Recorded, T, TableDefinition, derived
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding, Window
 from leadline.core.model.meter import Meter
@@ -26,8 +27,8 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.derived.disks import means_over
 from leadline.estate.language.templates import Over, over_threshold
 from tests.conftest import ROOT
-from tests.rule_cases import capture_of, rule_cases
-from tests.test_rules_cost import GROWTH_MAX, SLACK, MeteredInventory, copied
+from tests.rule_cases import RuleCase, capture_of, rule_cases, scope_of
+from tests.test_rules_cost import GROWTH_MAX, SLACK, MeteredInventory, copied, firing_cases
 
 # What looks at all series of a metric, or at all entities of a kind.
 ALL = frozenset({"of", "of_kind", "changes", "change", "aligned"})
@@ -86,6 +87,24 @@ def test_no_rule_takes_quantiles_row_by_row() -> None:
         if (some := list(_slow_calls(ast.parse(path.read_text(encoding="utf-8")))))
     }
     assert slow == {}, "leadline.core.statistics.rows has quantiles of all rows at once"
+
+
+class _Declaring(RuleContext):
+    """A context that notes what its tables read."""
+
+    def table(self, definition: TableDefinition[P, T], *key: P.args, **named: P.kwargs) -> T:
+        """As the rule is answered."""
+        undeclared = definition.metrics(key) - self.meta.metrics()
+        assert not undeclared, f"{definition.name} reads {sorted(undeclared)}: put them into META.uses of {self.name}"
+        return super().table(definition, *key, **named)
+
+
+@pytest.mark.parametrize("case", firing_cases(), ids=lambda case: case.rule)
+def test_a_rule_declares_what_its_tables_read(case: RuleCase) -> None:
+    module = load_unit("rule", case.rule)
+    capture, scope = capture_of(case.document), scope_of(case.document)
+    context = _Declaring(case.rule, module.META, module.__doc__ or "", capture, case.document.get("limits"), scope)
+    list(module.check(context))
 
 
 def _of_entity(context: RuleContext, vcpu: Entity) -> float:

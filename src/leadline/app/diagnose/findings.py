@@ -16,6 +16,7 @@ import numpy as np
 
 from leadline.core.contracts.discovery import load_unit
 from leadline.core.contracts.rule import DISKS, Rule, RuleContext, RuleMeta, Scope, rule_metas
+from leadline.core.model.derived import Recorded, Upkeep, derived
 from leadline.core.model.finding import Evidence, Finding, Skipped
 from leadline.core.model.power import SLACK, Power
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
@@ -113,7 +114,6 @@ class _Asked:
 
     def __post_init__(self) -> None:
         self._present = _Presence(self.capture)
-        self._lengths: dict[str, float] = {}
 
     @cached_property
     def single_reports(self) -> Capture:
@@ -172,18 +172,21 @@ class _Asked:
 
     def _length_s(self, need: str) -> float:
         """The longest time over which any of the alternatives of a need was measured; inf for a setting."""
-        if need not in self._lengths:
-            lengths = [_recorded_s(self.capture, name) for name in need.split("|")]
-            self._lengths[need] = max(lengths)
-        return self._lengths[need]
+        return max(_recorded_s(self.capture, name) for name in need.split("|"))
 
 
 def _recorded_s(capture: Capture, name: str) -> float:
     """The time that the samples of the longest series of a metric stand for; inf for a setting and for results."""
     if "." in name or any(result.has(name) for result in capture.results):
         return float("inf")
+    return capture.table(_longest_s, name)
+
+
+@derived()
+def _longest_s(reader: Recorded, metric: str) -> float:
+    """The time that the samples of the longest series of a metric stand for, seconds."""
     longest = 0.0
-    for group in capture.of(name):
+    for group in reader.of(metric):
         distances = np.diff(group.times_ns) / 1e9
         step = group.interval_s if np.isfinite(group.interval_s) else 0.0
         # A sample stands for its interval; what was not recorded between two stretches is no part of it.
@@ -213,32 +216,31 @@ def missing_needs(capture: Capture, needs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class _Presence:
-    """What a capture holds of what rules need: each metric is looked for once, the settings are gathered once."""
+    """What a capture holds of what rules need."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
-        self._metrics: dict[str, bool] = {}
 
     def missing(self, needs: tuple[str, ...]) -> tuple[str, ...]:
         """The needs that are not met."""
         return tuple(need for need in needs if not any(self._has(name) for name in need.split("|")))
 
-    @cached_property
-    def _settings(self) -> frozenset[tuple[EntityKind, str]]:
-        facts = self._capture.inventory.facts.items()
-        return frozenset((entity.kind, name) for entity, settings in facts for name in settings)
-
     def _has(self, name: str) -> bool:
         kind, dot, setting = name.partition(".")
         if dot:
-            return (EntityKind(kind), setting) in self._settings
-        if name not in self._metrics:
-            self._metrics[name] = self._is_measured(name)
-        return self._metrics[name]
+            return (EntityKind(kind), setting) in self._capture.table(_settings_known)
+        return any(result.has(name) for result in self._capture.results) or self._capture.table(_is_measured, name)
 
-    def _is_measured(self, name: str) -> bool:
-        if any(result.has(name) for result in self._capture.results):
-            return True
-        # Row by row: the first one that was measured answers, and most are.
-        parts = (part for group in self._capture.of(name) for part in group.slices())
-        return any(bool(np.isfinite(row).any()) for part in parts for row in part.values)
+
+@derived(upkeep=Upkeep.WHOLE)
+def _settings_known(reader: Recorded) -> frozenset[tuple[EntityKind, str]]:
+    """The settings that are known of any entity of each kind."""
+    facts = reader.inventory.facts.items()
+    return frozenset((entity.kind, name) for entity, settings in facts for name in settings)
+
+
+@derived()
+def _is_measured(reader: Recorded, metric: str) -> bool:
+    """Whether any sample of a metric is there. Row by row: the first one that was measured answers, and most are."""
+    parts = (part for group in reader.of(metric) for part in group.slices())
+    return any(bool(np.isfinite(row).any()) for part in parts for row in part.values)

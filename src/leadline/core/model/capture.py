@@ -142,6 +142,13 @@ class SeriesGroup:
             rows.setdefault(entity, []).append(row)
         return rows
 
+    def one(self, row: int) -> NDArray[np.floating[Any]]:
+        """The values [1, n] of one row; of packed values no other is unpacked."""
+        if self.meter is not None:
+            self.meter.count("rows", self.metric, 1)
+        stored = self.stored
+        return stored.take([row]).unpacked() if isinstance(stored, PackedValues) else stored[row : row + 1]
+
     def take(self, rows: Sequence[int]) -> SeriesGroup:
         """The group with only some of its series."""
         stored = self.stored

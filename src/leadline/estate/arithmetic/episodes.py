@@ -270,6 +270,13 @@ def joined_columns(parts: Sequence[EpisodeColumns]) -> EpisodeColumns:
 
 def sample_bounds(group: SeriesGroup) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Start and end [n] of the interval each sample stands for; gaps in the recording do not stretch an interval."""
+    known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = group.__dict__.get("_bounds")
+    if known is None:
+        known = group.__dict__["_bounds"] = _bounds(group)
+    return known
+
+
+def _bounds(group: SeriesGroup) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     ends = group.times_ns
     step = group.interval_s
     usual = 0 if np.isnan(step) else round(step * 1e9)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from leadline.core.model.derived import Recorded, derived
+from leadline.core.statistics.rows import row_window_means
+from leadline.estate.arithmetic.episodes import sample_bounds
 from leadline.estate.derived.disks import means_over
 
 if TYPE_CHECKING:
@@ -74,7 +79,17 @@ def means_of_parts(context: Recorded, metric: str, parent: Entity, windows: Iter
 
 def mean_at(places: Iterable[SeriesPlace], windows: Iterable[Window]) -> float | None:
     """The mean over windows of an entity's series, of the last that was measured then; None where none was."""
-    return next(iter(means_at(places, windows).values()), None)
+    spans = list(windows)
+    starts, ends = (
+        np.array(side, dtype=np.int64) for side in zip(*((w.start_ns, w.end_ns) for w in spans), strict=True)
+    )
+    weighted: float | None = None
+    for group, row in places:
+        means = row_window_means(group.one(row), sample_bounds(group), (starts, ends))[0].tolist()
+        known = [(mean, span.duration_s) for mean, span in zip(means, spans, strict=True) if not isnan(mean)]
+        if known:
+            weighted = sum(mean * length for mean, length in known) / sum(length for _, length in known)
+    return weighted
 
 
 def means_at(places: Iterable[SeriesPlace], windows: Iterable[Window]) -> dict[Entity, float]:

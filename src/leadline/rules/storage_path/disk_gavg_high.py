@@ -107,7 +107,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
 def _slow(context: RuleContext, groups: list[SeriesGroup], known: Mapping[Entity, Use]) -> Iterator[Finding]:
     if not groups:
         return
-    for warn in ("warn", *_WARN.values()):
+    roles = {use.role for use in known.values()}
+    for warn in ("warn", *(limit for role, limit in _WARN.items() if role in roles)):
         spec = Over(
             metric=groups[0].metric,
             noun="latency as the guest sees it",
