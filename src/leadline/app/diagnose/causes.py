@@ -66,7 +66,10 @@ class Explained:
         if incident is not None:  # a setting was the same before; one that names no kind of cause made nothing slow
             leads = [one for one in leads if not _is_mere_setting(one) or _explains_any(one, findings)]
         who = culprits(self.capture, incident) if leads else ()
-        return tuple(_cause(lead, findings, incident, account, who) for lead in leads)
+        symptoms: dict[tuple[str | None, Entity | None], list[Finding]] = {}
+        for one in findings:
+            symptoms.setdefault((one.caused_by, one.caused_by_entity), []).append(one)
+        return tuple(_cause(lead, symptoms.get((lead.rule, lead.entity), ()), incident, account, who) for lead in leads)
 
 
 def _is_mere_setting(finding: Finding) -> bool:
@@ -142,7 +145,7 @@ def _weighty_layers(findings: Iterable[Finding]) -> frozenset[Layer]:
 
 def _cause(
     lead: Finding,
-    findings: Iterable[Finding],
+    symptoms: Iterable[Finding],
     incident: Incident | None,
     account: Account | None,
     who: tuple[Who, ...],
@@ -151,7 +154,6 @@ def _cause(
     size = account.of(*terms) if account is not None and terms else None
     time = 1.0 if incident is None or not lead.windows else cover(lead.windows, incident.window)
     certainty = Certainty.PROBABLY if lead.guessed or lead.severity < Severity.HIGH else Certainty.IS
-    symptoms = (f for f in findings if f.caused_by == lead.rule and f.caused_by_entity == lead.entity)
     return Cause(kind, lead.entity, (lead, *symptoms), time, size, certainty, did)
 
 
@@ -185,7 +187,16 @@ def joined(findings: list[Finding], capture: Capture) -> list[Finding]:
     Of several explanations the one that nothing else explains is named: the root, not the link before.
     """
     lineages = {entity: capture.inventory.full_lineage(entity) for entity in {f.entity for f in findings}}
-    explaining = {rule: _Explaining.of(others, lineages) for rule, others in _by_explained(findings).items()}
+    asked: dict[str, set[Entity]] = {}
+    for finding in findings:
+        of_rule = asked.setdefault(finding.rule, set())
+        of_rule.add(finding.entity)
+        of_rule.update(machines(lineages[finding.entity]))
+    explaining = {
+        rule: _Explaining.of(others, lineages, asked[rule])
+        for rule, others in _by_explained(findings).items()
+        if rule in asked
+    }
     candidates_of = [_related(finding, explaining.get(finding.rule), lineages) for finding in findings]
     roots = {id(finding) for finding, candidates in zip(findings, candidates_of, strict=True) if not candidates}
     marked = []
@@ -209,7 +220,7 @@ def _by_explained(findings: list[Finding]) -> dict[str, list[Finding]]:
 
 @dataclass(frozen=True, slots=True)
 class _Explaining:
-    """The findings that could explain one rule's, by their entity and by whatever is in the lineage of it.
+    """The findings that could explain one rule's, by their entity and by what is asked for in the lineage of it.
 
     A host has hundreds of VMs and each has its findings: only those that are related are looked at.
     """
@@ -219,12 +230,12 @@ class _Explaining:
     below: dict[Entity, list[int]]
 
     @classmethod
-    def of(cls, findings: list[Finding], lineages: dict[Entity, set[Entity]]) -> _Explaining:
+    def of(cls, findings: list[Finding], lineages: dict[Entity, set[Entity]], asked: set[Entity]) -> _Explaining:
         at: dict[Entity, list[int]] = {}
         below: dict[Entity, list[int]] = {}
         for place, finding in enumerate(findings):
             at.setdefault(finding.entity, []).append(place)
-            for entity in lineages[finding.entity]:
+            for entity in asked & lineages[finding.entity]:
                 below.setdefault(entity, []).append(place)
         return cls(findings, at, below)
 

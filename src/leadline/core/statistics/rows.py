@@ -137,7 +137,7 @@ def with_whole_rows(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[An
     return known if is_whole and known.flags.aligned else np.ascontiguousarray(known)
 
 
-def median_of_sorted(ordered: NDArray[np.floating[Any]]) -> float:
+def median_of_sorted(ordered: NDArray[Any]) -> float:
     """The median of samples [n] in ascending order, n at least 1; ``numpy.median`` takes five times as long for few."""
     half = len(ordered) // 2
     return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2)

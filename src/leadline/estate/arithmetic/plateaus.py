@@ -99,7 +99,7 @@ class DiskLoad:
     @cached_property
     def sample_ns(self) -> float:
         """The usual length of a sample."""
-        return float(np.median(self.ends_ns - self.starts_ns))
+        return median_of_sorted(np.sort(self.ends_ns - self.starts_ns))
 
     def loaded(self) -> NDArray[np.bool_]:
         """Samples [n] with any I/O."""
@@ -215,7 +215,7 @@ def _measured(
         held_s=float(seconds.sum()),
         latency_ms=latency,
         outside_latency_ms=baseline,
-        dispersion=sigma**2 * float(np.median(seconds)) / float(np.mean(counted[at_ceiling])),
+        dispersion=sigma**2 * median_of_sorted(np.sort(seconds)) / float(np.mean(counted[at_ceiling])),
         queue=float(np.mean(counted[at_ceiling])) * latency / MS_PER_S,
     )
 

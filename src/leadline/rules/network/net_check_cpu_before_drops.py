@@ -35,6 +35,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.core.statistics.rows import median_of_sorted
 from leadline.estate.arithmetic.episodes import Episode, find_episodes, joined_windows
 from leadline.estate.arithmetic.timeline import ever_above, on_same_windows, whole_of_parts
 from leadline.rules._families.limits import THREE_SAMPLES
@@ -100,7 +101,7 @@ def _both(context: RuleContext, drops: SeriesGroup, ready: SeriesGroup) -> Itera
     met &= np.nan_to_num(waited, nan=0.0) > context.limit("ready")
     windows = replace(grid, metric=drops.metric, entities=drops.entities, values=dropped, source=drops.source)
     for episode in find_episodes(windows, met, dropped, context.limit("duration")):
-        yield episode, ready, float(np.median(waited[0][episode.met_indices]))
+        yield episode, ready, median_of_sorted(np.sort(waited[0][episode.met_indices]))
 
 
 def _finding(context: RuleContext, port: Entity, episodes: list[tuple[Episode, SeriesGroup, float]]) -> Finding:

@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,6 +51,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
+from leadline.core.statistics.rows import median_of_sorted
 from leadline.estate.arithmetic.episodes import sample_bounds
 from leadline.estate.arithmetic.plateaus import DiskLoad, Plateau, PlateauShape, find_plateau
 from leadline.estate.derived.disks import io_rate, read_write_mean
@@ -72,6 +73,8 @@ from leadline.estate.language.templates import SCORE_MAX
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from leadline.core.model.capture import SeriesGroup
 
 MIB_IN_MB = 1.048576
@@ -168,12 +171,16 @@ def _slow_disks(context: RuleContext, group: SeriesGroup) -> Iterator[_Disk]:
     for row in sorted(rows, key=lambda r: _stacked(group.entities[r])):
         load = DiskLoad(rate[row], group.values[row], starts, ends)
         queued = load.queued(shape)
-        larger = bool(np.median(units[row, queued]) > np.median(rate[row, queued]))
+        larger = _median(units[row, queued]) > _median(rate[row, queued])
         normalised = replace(load, rate=units[row]) if larger else None
         in_guest = group.entities[row].kind is EntityKind.BLOCK_DEVICE  # hypervisors limit operations
         series = group.take([row])
         further = tuple(held_rates(context, series, load)) if in_guest else ()
         yield _Disk(group.entities[row], series, load, normalised, further)
+
+
+def _median(values: NDArray[np.floating[Any]]) -> float:
+    return median_of_sorted(np.sort(values))
 
 
 def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
