@@ -64,6 +64,16 @@ def test_a_stretch_that_was_not_looked_at_keeps_another_from_clearing_all() -> N
     assert [answer.disk for answer in combined(diagnoses, parts).answers] == [Disk.UNKNOWN]
 
 
+def test_a_stretch_with_nothing_but_settings_is_no_incident() -> None:
+    """As a kernel's log before a recording: the settings of the machine are found in both, and told once."""
+    whole = Capture.merged([recorded("a", 0), recorded("b", 900)])
+    whole.inventory.add(GUEST, "facts", sysctl={"vm.swappiness": 60.0}, memory_mib=65_536.0)
+    whole.inventory.add(Entity(EntityKind.DATABASE, "postgresql", GUEST), "facts", engine="postgresql")
+    diagnosis = diagnose(whole)
+    assert [finding.rule for finding in diagnosis.findings] == ["guest-swappiness-high"]
+    assert len(diagnosis.answers) == 1
+
+
 @pytest.mark.parametrize("names", DRAWN, ids=["+".join(names) for names in DRAWN])
 def test_every_incident_of_several_is_told_with_its_own_cause(names: tuple[str, ...], tmp_path: Path) -> None:
     truths, folders = [], []

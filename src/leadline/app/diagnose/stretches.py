@@ -5,7 +5,7 @@ Recordings of one stretch overlap, or follow each other with a pause of a few sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ from leadline.core.model.vocabulary import LayerState
 
 if TYPE_CHECKING:
     from leadline.core.model.answer import Answer
-    from leadline.core.model.finding import LayerVerdict
+    from leadline.core.model.entities import Entity
+    from leadline.core.model.finding import Finding, LayerVerdict
 
 PAUSE_SAMPLES, PAUSE_S_MIN = 3.0, 5.0  # Judgement: what is lost when a file is rotated or a recorder starts anew
 STRETCH_COUNT_MAX = 6  # Judgement: more are a history of samples, not incidents somebody put together
@@ -80,17 +81,26 @@ def combined(diagnoses: Sequence[Diagnosis], parts: Sequence[Capture]) -> Diagno
     ]
     if len(diagnoses) == 1:
         return replace(diagnoses[0], answers=tuple(answers))
-    weighty = [answer for answer in answers if answer.incident is not None or answer.causes]
+    # Settings are those of the machine, whatever was recorded when: they make no stretch an incident.
+    weighty = [one for one in answers if one.incident is not None or any(c.finding.windows for c in one.causes)]
     skipped = set.intersection(*({one.rule for one in diagnosis.skipped} for diagnosis in diagnoses))
     return replace(
         diagnoses[0],
         answers=tuple(sorted(weighty, key=_badness, reverse=True)) or (min(answers, key=_boldness),),
         layers=tuple(map(_worst, zip(*(diagnosis.layers for diagnosis in diagnoses), strict=True))),
-        findings=tuple(order([finding for diagnosis in diagnoses for finding in diagnosis.findings])),
+        findings=tuple(order(_once(finding for diagnosis in diagnoses for finding in diagnosis.findings))),
         skipped=tuple(one for one in diagnoses[0].skipped if one.rule in skipped),
         rules_run=tuple(dict.fromkeys(rule for diagnosis in diagnoses for rule in diagnosis.rules_run)),
         powers=tuple(power for diagnosis in diagnoses for power in diagnosis.powers),
     )
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings of all stretches; of a setting, which holds in each, one."""
+    kept: dict[tuple[str, Entity] | int, Finding] = {}
+    for place, finding in enumerate(findings):
+        kept.setdefault(place if finding.windows else (finding.rule, finding.entity), finding)
+    return list(kept.values())
 
 
 def _badness(answer: Answer) -> tuple[bool, float]:
