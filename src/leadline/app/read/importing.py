@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -55,9 +55,14 @@ def importers_for(source: Source) -> dict[str, ModuleType]:
 
 def importer_names(source: Source) -> list[str]:
     """The names of the importers that may be able to read a file."""
-    head = source.head_uncut.lower()
+    return list(_names_by_marks(source.head_uncut))
+
+
+@lru_cache(maxsize=4)  # of one file it is asked several times
+def _names_by_marks(text: str) -> tuple[str, ...]:
+    head = text.lower()
     marks_by_name = {name: known["marks"] for name, known in _known().items()}
-    return [name for name, marks in marks_by_name.items() if not marks or any(mark in head for mark in marks)]
+    return tuple(name for name, marks in marks_by_name.items() if not marks or any(mark in head for mark in marks))
 
 
 @cache
@@ -186,7 +191,9 @@ def _without_copies(captures: list[Capture]) -> tuple[list[Capture], list[Leadli
 def _outline(capture: Capture) -> tuple[object, ...]:
     """What two copies of one recording have in common, cheap to compare."""
     sources = tuple((one.importer, one.start_ns, one.end_ns, one.series_count) for one in capture.sources)
-    return (sources, len(capture.groups), len(capture.results))
+    first = next((group for group in capture.groups if group.entities), None)
+    samples = None if first is None else (first.metric, tuple(first.entities), first.one(0).tobytes())
+    return (sources, len(capture.groups), len(capture.results), samples)
 
 
 def _holds_the_same(one: Capture, other: Capture) -> bool:
