@@ -81,7 +81,7 @@ _SIZES = {16 * 2**20: "16MiB", 4096: "4KiB", 512: "512B"}
 
 @dataclass(slots=True)
 class _AsSsdText:
-    """One text: what it says of the disk, and number and unit by test and way."""
+    """One result: the disk, and the number and unit of each test, by reads and writes."""
 
     version: str
     facts: dict[str, str] = field(default_factory=dict)

@@ -128,8 +128,8 @@ Key = tuple[TableDefinition[..., Any], tuple[Hashable, ...]]
 class TableStore:
     """The tables of one capture that were asked for.
 
-    Those that hold arrays leave when more than `KEPT_BYTES_MAX` are held, the one not asked for longest first; those
-    that hold numbers of entities stay.
+    Tables of arrays are dropped when they take more than `KEPT_BYTES_MAX` together: first the one that nobody has asked
+    for longest. Tables of single numbers are kept.
     """
 
     _kept: OrderedDict[Key, Any] = field(default_factory=OrderedDict)

@@ -21,7 +21,7 @@ _QUANTILE = 0.95
 def ready_p95_of_host(reader: Recorded) -> Mapping[Entity, float]:
     """The 95th percentile of ready time of the worst vCPU or VM of each host, percent.
 
-    Time held back by a limit is taken off. A host none of whose VMs has its ready time recorded is left out.
+    Time in which a limit held a VM back does not count. A host is left out where no ready time of its VMs was recorded.
     """
     highest: dict[Entity, float] = {}
     without_limit = Minus(("cpu_max_limited_pct",))

@@ -26,7 +26,7 @@ class SeriesPlace(NamedTuple):
     row: int
 
     def alone(self) -> SeriesGroup:
-        """The series as a group of its own."""
+        """A group that holds this series only."""
         return self.group.take([self.row])
 
 

@@ -1,5 +1,5 @@
 """The language of rules: what a rule says in a line, from series or settings to findings.
 
-Here: a metric beyond a limit, a setting with a bad value, disks under a database, a rate that is held at a limit.
+Here: how a rule asks for a metric beyond a limit, a bad setting, slow disks of a database, a rate that a limit holds.
 Elsewhere: a condition itself (rules, and rules/_families where several share one); the contract of a rule (core).
 """
