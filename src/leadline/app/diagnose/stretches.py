@@ -96,10 +96,10 @@ def combined(diagnoses: Sequence[Diagnosis], parts: Sequence[Capture]) -> Diagno
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings of all stretches; of a setting, which holds in each, one."""
-    kept: dict[tuple[str, Entity] | int, Finding] = {}
+    """The findings of all stretches; one of a setting, which holds in each, is told once."""
+    kept: dict[tuple[str, Entity, str] | int, Finding] = {}
     for place, finding in enumerate(findings):
-        kept.setdefault(place if finding.windows else (finding.rule, finding.entity), finding)
+        kept.setdefault(place if finding.windows else (finding.rule, finding.entity, finding.summary), finding)
     return list(kept.values())
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
+from itertools import islice
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from leadline.core.model.derived import Recorded, derived
 from leadline.core.model.finding import Evidence
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
+from leadline.core.statistics.rows import row_extents, row_means
 from leadline.estate.arithmetic.plateaus import DiskLoad
 from leadline.estate.derived.disks import behind, io_rate, virtual_disk_of
 from leadline.estate.derived.series import mean_of
@@ -34,7 +36,7 @@ REGULAR_QUEUE_MIN = 2.0  # one writer after the other is regular on any disk
 SMOOTHED_S = 5.0  # Judgement: a second cuts requests at its ends; a limit holds the mean of five
 FULL_SHARE_MIN = 0.9  # Judgement: the mean of samples, each a moment, of a queue that is full almost always
 QUEUES = ("disk_active_count", "disk_queued_count", "disk_queue_depth_count", "disk_queue_used_pct")
-NEAR_MAX = 8  # Judgement: of more devices of a host that could be below a disk, the busiest tell as much
+NEAR_MAX = 8  # Judgement: of more devices of a host that could be below a disk, the slowest tell as much
 STEADIER_RATIO = 4.0  # Judgement: bytes that vary so much less than requests are what is held
 
 
@@ -194,14 +196,15 @@ def has_full_queue_below(context: RuleContext, disk: Entity, plateau: Plateau, s
 
 
 def _near(context: RuleContext, disk: Entity, plateau: Plateau, share: float) -> list[Entity]:
-    """The devices that may be below a disk: those the inventory names, and the busiest of its host."""
+    """The devices that may be below a disk: those the inventory names, and of its host's the slowest that do enough."""
     guest = disk.ancestor(EntityKind.GUEST)
     owner = disk if guest is None else context.inventory.vm_of(guest)
     host = None if owner is None else owner.ancestor(EntityKind.HOST)
-    busiest = [] if host is None else context.table(_devices_by_rate).get(host, [])
+    slowest = [] if host is None else context.table(_slowest_devices).get(host, [])
     least = share * plateau.ceiling_per_s
-    near = [device for device in behind(context.inventory, disk) if device.kind is EntityKind.DEVICE]
-    return near + [device for peak, device in busiest if peak >= least and device not in near]
+    named = [device for device in behind(context.inventory, disk) if device.kind is EntityKind.DEVICE]
+    others = (device for peak, device in slowest if peak >= least and device not in named)
+    return [*named, *islice(others, NEAR_MAX)]
 
 
 def _devices_below(
@@ -215,19 +218,22 @@ def _devices_below(
     return [device for device in measured if (mean_of(context, "disk_iops", device, plateau.windows) or 0.0) >= least]
 
 
-@derived("disk_iops")
-def _devices_by_rate(reader: Recorded) -> Mapping[Entity, list[tuple[float, Entity]]]:
-    """The `NEAR_MAX` devices of each host that did most, the busiest first, each with its highest rate, per second."""
-    rates: dict[Entity, list[tuple[float, float, Entity]]] = {}
+@derived("disk_iops", "disk_device_latency_ms")
+def _slowest_devices(reader: Recorded) -> Mapping[Entity, list[tuple[float, Entity]]]:
+    """The devices of each host with the highest rate of each, per second; the slowest on average first."""
+    latencies: dict[Entity, float] = {}
+    for group in reader.of("disk_device_latency_ms", EntityKind.DEVICE):
+        means = zip(group.entities, row_means(group.values).tolist(), strict=True)
+        latencies |= {device: mean for device, mean in means if not isnan(mean)}
+    peaks: dict[Entity, float] = {}
     for group in reader.of("disk_iops", EntityKind.DEVICE):
-        for device, values in zip(group.entities, group.values, strict=True):
-            known = values[np.isfinite(values)]
-            if device.parent is not None and len(known):
-                rates.setdefault(device.parent, []).append((float(known.mean()), float(known.max()), device))
-    return {
-        host: [(peak, device) for _, peak, device in heapq.nlargest(NEAR_MAX, some, key=lambda one: one[0])]
-        for host, some in rates.items()
-    }
+        for device, peak in zip(group.entities, row_extents(group.values)[1].tolist(), strict=True):
+            peaks[device] = max(peaks.get(device, 0.0), peak)
+    by_host: dict[Entity, list[tuple[float, Entity]]] = {}
+    for device in sorted(peaks, key=lambda one: latencies.get(one, -1.0), reverse=True):
+        if device.parent is not None:
+            by_host.setdefault(device.parent, []).append((peaks[device], device))
+    return by_host
 
 
 def units_of_32_kib(
