@@ -166,6 +166,8 @@ def io_rate(
     """Operations per second [k, n] of the group's entities at its times; NaN not measured, None for no such series."""
     whole: NDArray[np.floating[Any]] | None = None
     for metrics in rates:
+        if whole is not None and not np.isnan(whole).any():
+            break
         parts = [part for part in (context.aligned(group, metric) for metric in metrics) if part is not None]
         if not parts:
             continue
@@ -193,7 +195,7 @@ def read_write_mean(context: Recorded, group: SeriesGroup, write_metric: str) ->
     if writes is None:
         return reads
     weights = [context.aligned(group, metric) for metric in ("disk_reads_per_s", "disk_writes_per_s")]
-    ones = np.ones(group.values.shape)
+    ones = np.ones(reads.shape)
     read_weight, write_weight = (np.where(np.isnan(w), 1.0, w) if w is not None else ones for w in weights)
     read_weight = np.where(np.isnan(reads), 0.0, read_weight)
     write_weight = np.where(np.isnan(writes), 0.0, write_weight)
