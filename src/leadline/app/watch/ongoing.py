@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
 from leadline.core.model.vocabulary import Severity
+from leadline.estate.arithmetic.episodes import joined_windows
 
 if TYPE_CHECKING:
     from leadline.core.model.finding import Finding
@@ -44,15 +45,9 @@ class Ongoing:
             finding: its windows may repeat the end of those that are known.
             gap_s: windows that are as near to each other are one.
         """
-        joined: list[Window] = []
-        for window in sorted((*self.windows, *finding.windows), key=lambda one: one.start_ns):
-            if joined and window.start_ns - joined[-1].end_ns <= gap_s * 1e9:
-                joined[-1] = Window(joined[-1].start_ns, max(joined[-1].end_ns, window.end_ns))
-            else:
-                joined.append(window)
         return replace(
             self,
-            windows=tuple(joined),
+            windows=joined_windows((*self.windows, *finding.windows), gap_s),
             severity=max(self.severity, finding.severity),
             score=max(self.score, finding.score),
             summary=finding.summary,

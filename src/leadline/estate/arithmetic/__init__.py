@@ -1,4 +1,4 @@
-"""Arithmetic on series: no entity is known here, only rows of numbers and their times.
+"""Arithmetic on series, whatever they measure.
 
 Here: episodes, windows of time, series of a whole made from its parts, plateaus of a rate.
 Elsewhere: loops over samples (leadline_stats, through core/statistics); tables over entities (derived).

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from leadline.core.model.vocabulary import EntityKind, Role, Severity
 from leadline.estate.derived.disks import Busy, Use, role_said, uses
-from leadline.estate.derived.latencies import block_awaits
+from leadline.estate.derived.latencies import awaits_by_disk
+from leadline.estate.derived.series import Places
 from leadline.estate.knowledge.database_settings import disks_of, of_engine
 from leadline.estate.language.templates import Over, joined, over_groups
 
@@ -60,10 +61,7 @@ def slow_disks(
     if not databases:
         return
     known = uses(context)
-    places: dict[Entity, list[tuple[SeriesGroup, int]]] = {}
-    for group in block_awaits(context):
-        for row, disk in enumerate(group.entities):
-            places.setdefault(disk, []).append((group, row))
+    places = context.table(awaits_by_disk)
     for database in databases:
         disks = disks_of(context.inventory, known, database, role)
         groups = _groups_of(places, disks)
@@ -72,7 +70,7 @@ def slow_disks(
             yield replace(joined(list(role_said(slow, known)), context.limit("duration")), entity=database)
 
 
-def _groups_of(places: dict[Entity, list[tuple[SeriesGroup, int]]], disks: Iterable[Entity]) -> list[SeriesGroup]:
+def _groups_of(places: Places, disks: Iterable[Entity]) -> list[SeriesGroup]:
     """The series of some disks, a group of each recording."""
     rows_by_group: dict[int, tuple[SeriesGroup, list[int]]] = {}
     for group, row in (place for disk in disks for place in places.get(disk, ())):

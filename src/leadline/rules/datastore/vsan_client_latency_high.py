@@ -29,13 +29,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.derived import Recorded, Upkeep, derived
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
-from leadline.core.model.vocabulary import Layer, Role, Severity
+from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
 from leadline.estate.derived.series import mean_of
 from leadline.estate.knowledge.vsan import capacity_medium, cluster_of, database_disks
 from leadline.estate.language.templates import Over, over_any
@@ -76,10 +76,6 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per cluster and host; reads and writes are one finding."""
     inventory = context.inventory
 
-    @cache
-    def logs_on(cluster: Entity) -> bool:
-        return bool(database_disks(inventory, cluster, Role.WAL))
-
     def hybrid(_: RuleContext, entity: Entity) -> bool:
         return capacity_medium(inventory, entity) == "hdd"
 
@@ -87,7 +83,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         return not hybrid(context, entity)
 
     def with_log(_: RuleContext, entity: Entity) -> bool:
-        return quick(context, entity) and logs_on(cluster_of(inventory, entity) or entity)
+        return quick(context, entity) and (cluster_of(inventory, entity) or entity) in context.table(_with_logs)
 
     def without_log(_: RuleContext, entity: Entity) -> bool:
         return quick(context, entity) and not with_log(context, entity)
@@ -108,6 +104,15 @@ def check(context: RuleContext) -> Iterator[Finding]:
     )
     for finding in findings:
         yield replace(finding, evidence=(*finding.evidence, *_below(context, finding)))
+
+
+@derived(upkeep=Upkeep.WHOLE)
+def _with_logs(reader: Recorded) -> frozenset[Entity]:
+    """The clusters, and hosts without one, on whose vSAN a database has its log."""
+    inventory = reader.inventory
+    owners = {cluster_of(inventory, host) or host for host in inventory.of_kind(EntityKind.HOST)}
+    owners.update(inventory.of_kind(EntityKind.CLUSTER))
+    return frozenset(owner for owner in owners if database_disks(inventory, owner, Role.WAL))
 
 
 def _below(context: RuleContext, finding: Finding) -> Iterator[Evidence]:
