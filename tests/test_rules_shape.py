@@ -33,7 +33,8 @@ from tests.test_rules_cost import GROWTH_MAX, SLACK, MeteredInventory, copied, f
 # What looks at all series of a metric, or at all entities of a kind.
 ALL = frozenset({"of", "of_kind", "changes", "change", "aligned"})
 ONE = frozenset({"Entity", "Finding", "Episode", "Entity | None", "Finding | None"})
-SLOW = frozenset({"nanquantile", "nanpercentile", "nanmedian", "nanmean"})  # with an axis, NumPy takes row by row in Python
+# With an axis, NumPy takes most of them row by row in Python.
+SLOW = frozenset({"nanquantile", "nanpercentile", "nanmedian", "nanmean"})
 METRIC = "cpu_ready_pct"
 ROOMS = ("src/leadline/rules", "src/leadline/estate")
 

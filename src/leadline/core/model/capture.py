@@ -282,7 +282,9 @@ class Capture:
 
     def table(self, definition: TableDefinition[P, T], *key: P.args, **named: P.kwargs) -> T:
         """A table over all entities, computed once for whoever asks; its key is given in order, without names."""
-        assert not named
+        if named:  # the types cannot refuse them
+            message = f"the key of {definition.name} is given in order, without names"
+            raise TypeError(message)
         table: T = self._index.tables.of(self, definition, key)
         return table
 
