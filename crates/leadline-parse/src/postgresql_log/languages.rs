@@ -210,8 +210,13 @@ pub(super) fn level_of(word: &[u8]) -> Option<&'static [u8]> {
 
 /// A message with an English begin, where it is one of those that are read.
 pub(super) fn english(text: &[u8]) -> Cow<'_, [u8]> {
+    let may_begin = |printed: &str| {
+        let first = printed.as_bytes().first();
+        first == text.first() || matches!(first, Some(b'%' | b'~'))
+    };
     MESSAGES
         .iter()
+        .filter(|(printed, _)| may_begin(printed)) // nearly all lines are in English, and begin otherwise
         .find_map(|(printed, in_english)| put_into(text, printed.as_bytes(), in_english.as_bytes()))
         .map_or(Cow::Borrowed(text), Cow::Owned)
 }

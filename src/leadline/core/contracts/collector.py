@@ -1,11 +1,12 @@
-"""The contract of collectors: a file in ``collectors/`` with ``META`` and ``collect`` or ``record``.
+"""The contract of collectors: a file in ``collectors/`` with ``META`` and ``collect``, ``record`` or ``watch``.
 
 A collector's docstring carries the headings *Collects, Cost, Late or missing data, Sources*. It only reads; it never
 keeps a secret; what it cannot see for lack of a privilege it leaves out and says.
 
 ``collect(access, progress) -> Capture`` asks once, for what there is. ``record(target, folder) -> Recorder`` samples
 over time: each sample is appended to files in a format an importer reads, so that what was recorded is there whatever
-ends the recording.
+ends the recording. ``watch(target) -> LiveSource`` gives new samples as captures, for a standing watch; a collector
+that records is watched through the files it appends to, and needs no ``watch``.
 """
 
 from __future__ import annotations
@@ -70,3 +71,37 @@ class RecordingCollector(Protocol):
 
     def record(self, target: Address, folder: Path, **options: int) -> Recorder:
         """A recorder of a target that appends to files in a folder that is there; options have defaults."""
+
+
+class LiveSource(Protocol):
+    """A source whose samples are asked for again and again, each of them given once.
+
+    Attributes:
+        notes: what is left out, and why, for lack of a privilege or a version.
+        interval_s: the usual distance of its samples, seconds.
+    """
+
+    notes: list[str]
+    interval_s: float
+
+    def sample(self) -> Capture:
+        """Return the samples that are new since the last call, with the inventory where it changed.
+
+        Late samples come when the source has them; a sample is given once. A capture without groups says that nothing
+        is new.
+
+        Raises:
+            ToolError: the source cannot be reached now, or refuses.
+        """
+
+    def close(self) -> None:
+        """Give up connections and files."""
+
+
+class WatchingCollector(Protocol):
+    """The type of a collector module whose source has columns of samples of its own."""
+
+    META: CollectorMeta
+
+    def watch(self, target: Address, **options: int | str | bool) -> LiveSource:
+        """A live source of a target; options have defaults."""
