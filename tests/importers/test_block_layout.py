@@ -54,6 +54,18 @@ vg-pgdata (253:9)
     └─ (8:112)
 /dev/mapper/vg-pgdata on /pgdata type ext4 (rw)
 """
+MACOS = """\
+/dev/disk3s1s1 on / (apfs, sealed, local, read-only, journaled)
+devfs on /dev (devfs, local, nobrowse)
+map auto_home on /home (autofs, automounted, nobrowse)
+/dev/disk3s5 on /System/Volumes/Data (apfs, local, journaled, nobrowse)
+"""
+AIX = """\
+  node       mounted        mounted over    vfs       date        options
+-------- ---------------  ---------------  ------ ------------ ---------------
+         /dev/hd9var      /var             jfs2   Sep 06 11:46 rw,log=/dev/hd8
+remote   /local           /remote          nfs3   Sep 06 11:49 hard,intr,vers=3,sec=sys
+"""
 MULTIPATH = """\
 mpatha (36001405e5bf5c158c4e4a5398ccba2cc) dm-2 LIO-ORG,data-chunk1
 size=5.0G features='1 queue_if_no_path' hwhandler='1 alua' wp=rw
@@ -103,6 +115,10 @@ def fact(inventory: Inventory, device: str, name: str) -> object:
         (MOUNT, "vdb", "filesystem", "xfs"),
         (TREE, "dm-9", "mount", "/pgdata"),
         (TREE, "sdl", "mount", "/pgdata"),
+        (MACOS, "disk3s1s1", "mount", "/"),
+        (MACOS, "disk3s1s1", "filesystem", "apfs"),
+        (AIX, "hd9var", "mount", "/var"),
+        (AIX, "hd9var", "mount_options", ["rw", "log=/dev/hd8"]),
         (MULTIPATH, "dm-2", "size_gib", 5),
         (VOLUMES, "vg--d-pgdata", "size_gib", 200),
     ],

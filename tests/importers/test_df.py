@@ -35,6 +35,14 @@ def test_letters_kinds_and_long_names(tmp_path: Path) -> None:
     assert free(tmp_path, text) == {"vg_database-lv_mysql": ("/var/lib/my sql", 10.0), "sdc": ("/b", 20.0)}
 
 
+def test_the_columns_of_macos(tmp_path: Path) -> None:
+    text = "Filesystem      Size   Used  Avail Capacity   iused    ifree %iused  Mounted on\n"
+    text += "/dev/disk1s1   466Gi  137Gi  326Gi    30%    674413  9223372   0%   /\n"
+    text += "devfs          188Ki  188Ki    0Bi   100%       650        0 100%   /dev\n"
+    text += "map auto_home    0Bi    0Bi    0Bi   100%         0        0 100%   /home\n"
+    assert free(tmp_path, text) == {"disk1": ("/", pytest.approx(100 * 326 / 463, abs=0.01))}
+
+
 def test_a_line_of_something_else_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=":12"):
         free(tmp_path, f"{SEED}df: /mnt: Stale file handle\n")

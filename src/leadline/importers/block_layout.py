@@ -1,8 +1,9 @@
 """Which file system lies on which disk, how full it is and how it is mounted, as Linux commands print it.
 
 Reads:
-    ``lsblk`` (any columns with NAME), ``mount``, ``dmsetup ls --tree``, ``multipath -ll``, ``pvs`` and ``lvs``, one or
-    several in one file, and beside them ``df`` (``-h``, ``-T``, ``-k``, ``-P``).
+    ``lsblk`` (any columns with NAME), ``mount`` (also of macOS, BSD and AIX), ``dmsetup ls --tree``,
+    ``multipath -ll``, ``pvs`` and ``lvs``, one or several in one file, and beside them ``df`` (``-h``, ``-T``,
+    ``-k``, ``-P``).
 
 Sample:
     .. code-block:: text
@@ -41,13 +42,13 @@ from leadline.importers._block_layout.layout import Layout, device_numbered, map
 
 META = ImporterMeta(
     tool="lsblk, df and mount",
-    marks=("maj:min", "mountpoint", "mounted on", " type ", " dm-", "psize", "lsize", ")\n"),
+    marks=("maj:min", "mountpoint", "mounted on", "mounted over", " type ", " dm-", "psize", "lsize", ")\n"),
     layers=(Layer.GUEST,),
     record="(lsblk; df -hT; mount; dmsetup ls --tree; multipath -ll) > block-layout.txt",
 )
 
 _LSBLK = re.compile(
-    r"^NAME[ \t]+(?:[A-Z:%-]{2,20}[ \t]+){0,20}(?:MAJ:MIN|MOUNTPOINTS?|FSTYPE)\b[^\n]{0,200}$", re.MULTILINE
+    r"^NAME[ \t]+(?:[A-Z:%-]{2,20}[ \t]+){0,20}(?:MAJ:MIN|MOUNTPOINTS?|FSTYPE)\b[^\n]{0,800}$", re.MULTILINE
 )
 _DF = re.compile(
     r"^Filesystem[ \t]+(Type[ \t]+)?(?:Size|1K-blocks|1024-blocks|1M-blocks|1G-blocks|512-blocks)[ \t]+Used[ \t]+"
@@ -59,8 +60,25 @@ _DF_ROW = re.compile(
     r"(\S{1,400})\s+(?:([a-z]\w{1,30})\s+)?([\d.,]{1,20}[KMGTPE]?)\s+([\d.,]{1,20}[KMGTPE]?)\s+(-?[\d.,]{1,20}[KMGTPE]?)"
     r"\s+(\d{1,3}%|-)\s+(/.{0,400})"
 )
-_MOUNT = re.compile(r"(\S{1,400}) on (/.{0,400}?) type ([\w.-]{1,40}) \((.{0,2000})\)(?: \[.{0,80}\])?")
-_MOUNTS = re.compile(r"^\S{1,400} on /[^\n]{0,400} type [\w.-]{1,40} \([a-z][^\n]{0,2000}\)", re.MULTILINE)
+# Linux' own form, that of macOS and BSD, and the rows of AIX' table.
+_MOUNT = re.compile(
+    r"(?P<device>/dev/\S{1,400}|\S.{0,400}?) on (?P<point>/.{0,400}?) type (?P<kind>[\w.-]{1,40}) "
+    r"\((?P<options>.{0,2000})\)(?: \[.{0,80}\])?"
+)
+_BSD_MOUNT = re.compile(
+    r"(?P<device>/dev/\S{1,400}|\S.{0,400}?) on (?P<point>/.{0,400}?) \((?P<kind>[a-z]\w{1,20})"
+    r"(?P<options>(?:, [^,()]{1,80}){0,40})\)"
+)
+_AIX_MOUNT = re.compile(
+    r"(?:\S{1,80}| ) +(?P<device>\S{1,400}) +(?P<point>/\S{0,400}) +(?P<kind>[a-z]\w{1,20}) +"
+    r"[A-Z]\w\w \d\d \d\d:\d\d +(?P<options>\S{0,2000})"
+)
+_AIX_MOUNTS = re.compile(r"^ *node +mounted +mounted over +vfs +date +options *$", re.MULTILINE)
+_MOUNTS = re.compile(
+    r"^\S[^\n]{0,400} on /[^\n]{0,400} (?:type [\w.-]{1,40} \([a-z][^\n]{0,2000}\)"
+    r"|\([a-z]\w{1,20}, [a-z][^\n]{0,400}\)$)",
+    re.MULTILINE,
+)
 _TREE = re.compile(r"^\S{1,200}[ \t]+\(\d{1,4}:\d{1,8}\)[^\n]{0,40}\n[ \t]{0,8}[├└`|]", re.MULTILINE)
 _TREE_ROW = re.compile(
     r"([ │├└─`|-]{0,80})(\S{0,200})\s+\((\d{1,4}:\d{1,8})\)\s{0,8}(?:=> /dev/\S{1,60})?"
@@ -80,7 +98,9 @@ _LVS = re.compile(r"^[ \t]*LV[ \t]+VG[ \t]+Attr[ \t]+LSize\b[^\n]{0,120}$", re.M
 _PV_ROW = re.compile(r"\s*(/dev/\S{1,200})\s+(?:(\S{1,120})\s+)?lvm[12]\s+\S{2,6}\s+<?\S{1,12}\s+<?\S{1,12}\s*")
 _LV_ROW = re.compile(r"\s*(\[?[\w.+-]{1,120}\]?)\s+([\w.+-]{1,120})\s+[\w-]{9,10}\s+<?(\d\S{0,11})(?:\s.{0,120})?")
 _BRANCH = re.compile(r"[ │├└─`|-]*")
-_SECTIONS = {"lsblk": _LSBLK, "df": _DF, "df -i": _INODES, "pvs": _PVS, "lvs": _LVS}
+_RULER = re.compile(r"[- ]{10,200}")
+_SECTIONS = {"mount": _AIX_MOUNTS, "lsblk": _LSBLK, "df": _DF, "df -i": _INODES, "pvs": _PVS, "lvs": _LVS}
+_SURE = (_LSBLK, _MOUNTS, _AIX_MOUNTS, _TREE, _MAPS, _PVS, _LVS)  # any of them tells the commands from others
 _PROMPT = re.compile(r"\S[^#$>\n]{0,100}[#$>] ?(?:sudo )?(?:lsblk|df|mount|dmsetup|multipath|pvs|lvs)\b.*")
 _BAD_STATES = frozenset({"failed", "faulty", "shaky", "offline"})
 _HEAD_LINES = 60
@@ -92,9 +112,8 @@ def sniff(source: Source) -> int:
     text = "\n".join(source.head_text.splitlines()[:_HEAD_LINES])  # reports of many sections have these further down
     if text.lstrip().startswith("<"):
         return 0
-    commands = sum(mark.search(text) is not None for mark in (_LSBLK, _MOUNTS, _TREE, _MAPS, _PVS, _LVS))
-    is_near = any(mark.search(text) for mark in (_DF, _LSBLK, _MOUNTS, _TREE, _MAPS, _PVS, _LVS))
-    return (92 if commands > 1 or _DF.search(text) else 85) if commands and is_near else 0
+    commands = sum(mark.search(text) is not None for mark in _SURE)
+    return (92 if commands > 1 or _DF.search(text) else 85) if commands else 0
 
 
 def read(source: Source, request: Request) -> Capture:
@@ -161,12 +180,9 @@ class _Listing:
 
     def _anywhere(self, line: str) -> bool:
         """Rows that need no heading: of mount, dmsetup and multipath."""
-        if (match := _MOUNT.fullmatch(line)) is not None:
-            self.row_count += 1
-            if match[1].startswith("/dev/"):
-                options = match[4].split(",")
-                self._mounted(match[1], match[2], filesystem=match[3], mount_options=options)
-            return True
+        mounted = _MOUNT.fullmatch(line) or _BSD_MOUNT.fullmatch(line)
+        if mounted is not None:
+            return self._mount(mounted)
         if (match := _MAP.fullmatch(line)) is not None:
             self._section, self._last = "multipath", match[2]
             self._map = match[1]
@@ -175,6 +191,17 @@ class _Listing:
             self.row_count += 1
             return True
         return self._section == "multipath" and self._path(line)
+
+    def _mount(self, row: re.Match[str]) -> bool:
+        self.row_count += 1
+        if row["device"].startswith("/dev/"):
+            options = [one for one in map(str.strip, row["options"].split(",")) if one]
+            self._mounted(row["device"], row["point"], filesystem=row["kind"], mount_options=options)
+        return True
+
+    def _aix_mount(self, line: str) -> bool:
+        row = _AIX_MOUNT.fullmatch(line)
+        return _RULER.fullmatch(line) is not None or (row is not None and self._mount(row))
 
     def _path(self, line: str) -> bool:
         device = self.layout.device(self._last)
@@ -189,7 +216,14 @@ class _Listing:
         return _MAP_GROUP.fullmatch(line) is not None
 
     def _in_section(self, line: str) -> bool:
-        takers = {"lsblk": self._lsblk, "df": self._df, "df -i": lambda _: True, "pvs": self._pvs, "lvs": self._lvs}
+        takers = {
+            "mount": self._aix_mount,
+            "lsblk": self._lsblk,
+            "df": self._df,
+            "df -i": lambda _: True,
+            "pvs": self._pvs,
+            "lvs": self._lvs,
+        }
         taker = takers.get(self._section)
         is_taken = taker is not None and taker(line)
         if not is_taken and _TREE_ROW.fullmatch(line) is not None:

@@ -2,7 +2,7 @@
 
 Reads:
     ``df``, ``df -k``, ``df -h``, ``df -T`` and ``df -P``, once or again and again with a line of time before each (the
-    ``-df`` files of pt-stalk). The last listing counts.
+    ``-df`` files of pt-stalk). The last listing counts. macOS' listing, with its columns of inodes.
 
 Sample:
     .. code-block:: text
@@ -46,12 +46,12 @@ META = ImporterMeta(
 
 _HEADING = re.compile(
     r"Filesystem\s+(?:Type\s+)?(?:1K-blocks|1024-blocks|512-blocks|1B-blocks|[KMGT1]{0,4}-?blocks|Size)\s+Used\s+"
-    r"Avail(?:able)?\s+(?:Use%|Capacity)\s+Mounted on"
+    r"Avail(?:able)?\s+(?:Use%|Capacity)\s+(?:iused\s+ifree\s+%iused\s+)?Mounted on"
 )
-_SIZE = r"(\d{1,18}(?:[.,]\d)?[KMGTPE]?)i?B?"
+_SIZE = r"(\d{1,18}(?:[.,]\d)?[kKMGTPE]?)(?:i?B?|Bi)"
 _ROW = re.compile(
-    rf"(\S{{1,200}})\s+(?:([a-z][\w.]{{1,30}})\s+)?{_SIZE}\s+{_SIZE}\s+(-?\d{{1,18}}(?:[.,]\d)?[KMGTPE]?)i?B?\s+"
-    r"(?:\d{1,4}%|-)\s+(/.{0,4000})"
+    rf"(\S{{1,200}}|map \S{{1,80}})\s+(?:([a-z][\w.]{{1,30}})\s+)?{_SIZE}\s+{_SIZE}\s+"
+    r"(-?\d{1,18}(?:[.,]\d)?[kKMGTPE]?)(?:i?B?|Bi)\s+(?:\d{1,4}%|-)\s+(?:\d{1,20}\s+\d{1,20}\s+\d{1,4}%\s+)?(/.{0,4000})"
 )
 _LONG_NAME = re.compile(r"[\w/.:@-]{20,400}")  # its numbers are on the next line
 _FACTORS = {letter: 1 << (10 * power) for power, letter in enumerate("KMGTPE", 1)}
@@ -110,7 +110,7 @@ def _listings(source: Source, request: Request) -> list[list[tuple[str, str, str
 
 def _whole(text: str) -> int:
     """A size as a whole number, with the letters of ``-h`` applied."""
-    factor = _FACTORS.get(text[-1], 0)
+    factor = _FACTORS.get(text[-1].upper(), 0)
     return int(float(text[:-1].replace(",", ".")) * factor) if factor else int(float(text.replace(",", ".")))
 
 

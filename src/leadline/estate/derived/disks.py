@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MS_PER_S = 1000.0
 # sda1 and nvme0n1p1 are parts of sda and nvme0n1; nvme0n1, dm-0, loop0 and md0 are disks of their own.
-_PARTITION = re.compile(r"^((?:s|h|v|xv)d[a-z]+)\d+$|^((?:nvme\d+n|mmcblk|loop|md|nbd)\d+)p\d+$")
+_PARTITION = re.compile(r"^((?:s|h|v|xv)d[a-z]+)\d+$|^((?:nvme\d+n|mmcblk|loop|md|nbd)\d+)p\d+$|^(disk\d+)s\d+(?:s\d+)?$")
 # Where one device serves several roles, it must be as quick as the most demanding one needs.
 _DEMAND = (Role.WAL, Role.DATA, Role.TEMP, Role.SYSTEM, Role.BACKUP)
 
@@ -45,12 +45,12 @@ class Use:
 def whole_disk(name: str) -> str:
     """The disk a partition is on, by its name; another name is returned as it is, without ``/dev/``.
 
-    >>> [whole_disk(name) for name in ("/dev/sdb2", "nvme0n1p1", "nvme0n1", "dm-0")]
-    ['sdb', 'nvme0n1', 'nvme0n1', 'dm-0']
+    >>> [whole_disk(name) for name in ("/dev/sdb2", "nvme0n1p1", "nvme0n1", "disk1s2", "dm-0")]
+    ['sdb', 'nvme0n1', 'nvme0n1', 'disk1', 'dm-0']
     """
     bare = name.removeprefix("/dev/")
     match = _PARTITION.match(bare)
-    return bare if match is None else match[1] or match[2]
+    return bare if match is None else next(stem for stem in match.groups() if stem)
 
 
 def is_whole(context: Recorded, entity: Entity) -> bool:

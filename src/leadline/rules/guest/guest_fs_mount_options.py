@@ -2,7 +2,8 @@
 
 Finds:
     Filesystems of disks that hold data, WAL or temp files: without write barriers (medium), with access times written
-    on every read (low), or of a type other than ext4, xfs, zfs, btrfs, ntfs, refs (low).
+    on every read (low), or of a type other than ext4, xfs, zfs, btrfs, ntfs, refs (low). Of Linux and Windows: the
+    file systems of macOS, AIX and Solaris are left out.
 
 Why:
     Without barriers the disk's cache may reorder a commit and its data: after a power loss the database is corrupt. An
@@ -39,6 +40,7 @@ META = RuleMeta(
     clears=False,
 )
 _SUITED = frozenset({"ext4", "xfs", "zfs", "btrfs", "ntfs", "refs"})
+_OF_OTHERS = frozenset({"apfs", "hfs", "jfs", "jfs2", "ufs", "procfs"})  # macOS, AIX, Solaris, BSD
 _NO_BARRIER = frozenset({"nobarrier", "barrier=0"})
 _NO_ATIME = frozenset({"noatime", "relatime", "lazytime", "ro"})
 
@@ -66,6 +68,8 @@ def _faults(context: RuleContext, disk: Entity) -> Iterator[tuple[str, str, Seve
     """What is wrong, where it was read, how bad it is."""
     kind = context.inventory.fact(disk, "filesystem")
     options = context.inventory.fact(disk, "mount_options")
+    if kind is not None and str(kind.value).casefold() in _OF_OTHERS:
+        return
     if options is not None:
         given = {str(option) for option in options.value}
         if given & _NO_BARRIER:
