@@ -119,6 +119,7 @@ def test_real_properties_of_a_vm(samples: Path) -> None:
 
 def test_other_answers_of_the_api_are_not_mine(samples: Path) -> None:
     mine = {f"{PREFIX}{name}.json" for name in ("vmstats", "hoststats", "vmprops", "hostprops")}
+    mine |= {f"{PREFIX}{name}" for name in ("compact-output.json", "elastic-output.json", "csv-output.csv")}
     files = [path for path in (samples / "vrops").iterdir() if path.name not in mine]
     assert [path.name for path in files if vrops.sniff(Source("", path))] == []
 
@@ -167,3 +168,32 @@ def test_cut_json_is_an_error_with_its_line(tmp_path: Path) -> None:
     path.write_text(OWN.read_text()[:300])
     with pytest.raises(InputError, match=r"x\.json:[0-9]+: JSON that breaks"):
         read(path)
+
+
+COMPACT = {"resourceName": "db01", "properties": [], "metrics": [
+    {"name": "cpuReady", "samples": [{"t": "2026-11-20 08:30:00", "v": 1.5}, {"t": "2026-11-20 08:35:00", "v": 9.5}]},
+    {"name": "netBytesRx", "samples": []},
+]}  # fmt: skip
+ELASTIC = [{"resourceName": "db01", "t": "2026-11-20 08:30:00", "cpuReady": 1.5},
+           {"resourceName": "db01", "t": "2026-11-20 08:35:00", "cpuReady": 9.5, "guestOS": "Linux"}]  # fmt: skip
+CHATTY = [{"t": "2026-11-20 08:30:00", "resourceName": "db01", "metric": "cpuReady", "v": 1.5},
+          {"t": "2026-11-20 08:35:00", "resourceName": "db01", "metric": "cpuReady", "v": 9.5}]  # fmt: skip
+ROWS = "timestamp,resName,cpuReady,memDemand,guestOS\n"
+ROWS += '"2026-11-20 08:30:00","db01","1.5","","Linux"\n"2026-11-20 08:35:00","db01","9.5","","Linux"\n'
+
+
+@pytest.mark.parametrize("text", [json.dumps({"data": data}) for data in ([COMPACT], ELASTIC, CHATTY)] + [ROWS])
+def test_what_vrops_export_writes(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x"
+    path.write_text(text)
+    assert vrops.sniff(Source(str(path), path)) == 90
+    capture = read(path)
+    assert values(capture, "cpu_ready_pct", "vm:db01") == [1.5, 9.5]
+    (group,) = capture.of("cpu_ready_pct")
+    assert group.interval_s == 300
+
+
+def test_keys_of_all_metrics_are_those_of_the_api(tmp_path: Path) -> None:
+    record = {"resourceName": "db01", "t": "2026-11-20 08:30:00", "virtualDisk:scsi0:1|totalReadLatency_average": 14.5}
+    capture = of(tmp_path, {"data": [record]})
+    assert values(capture, "virtual_disk_latency_ms_read", "vm:db01/virtual-disk:scsi0:1") == [14.5]

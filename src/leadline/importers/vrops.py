@@ -1,8 +1,8 @@
-"""vROps (Aria Operations): statistics and properties of VMs and hosts as its REST API returns them.
+"""vROps (Aria Operations): statistics and properties of VMs and hosts, of its REST API or written by vrops-export.
 
 Reads:
     JSON of ``GET /api/resources/stats`` and ``POST .../stats/query`` (``values``, or one of them), and of
-    ``GET /api/resources/ID/properties``.
+    ``GET /api/resources/ID/properties``. JSON (compact, elastic, chatty) and CSV of vrops-export.
 
 Sample:
     .. code-block:: json
@@ -15,15 +15,17 @@ Lost:
     Names: statistics know a resource by its id only. The properties of the same resource, or ``vrops_id`` in an
     inventory, tell its name. Whether it is a VM or a host is told from its counters; a resource of another kind is left
     out. ``Aggregate of all instances`` and counters without a canonical metric are kept as ``raw.vrops.KEY`` when
-    everything is asked for. Sums per 20 s, which vROps averages over its interval.
+    everything is asked for. vrops-export prints the names of its definition file: those of its samples are known, and
+    all keys with ``allMetrics``. Sums per 20 s, which vROps averages over its interval.
 
 Units:
     Percentages are per cent. ``cpu|readyPct`` and ``costopPct`` are averages of the vCPUs. Sizes are KiB, throughputs
-    KiB per second, latencies ms. Times are UTC milliseconds. A sample is the average of five minutes that end there.
+    KiB per second, latencies ms. Times are UTC milliseconds; vrops-export prints the local time of where it ran. A
+    sample is the average of five minutes that end there.
 
 Sources:
     VMware Aria Operations, metric definitions (virtual machine, host system); REST API: resource statistics.
-    vrops-export, recorded answers of the API.
+    vrops-export, recorded answers of the API, its samples and docs/json.md.
 """
 
 from __future__ import annotations
@@ -42,11 +44,13 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.json_documents import NUMBER_MAX
 from leadline.formats.samples import Samples, epoch_ns
+from leadline.formats.stamps import StampReader
 from leadline.formats.vcenter.counters import CounterSamples
+from leadline.importers._vrops.exported import KEYS, Exported, is_exported, of_document, of_rows, runs_of
 
 META = ImporterMeta(
     tool="vROps REST",
-    marks=('"stat-list"', '"statkey"', '"property"'),
+    marks=('"stat-list"', '"statkey"', '"property"', '"resourcename"', "resname"),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.STORAGE_PATH),
     fields={
         "vm:cpu|readyPct": Field("cpu_ready_pct", "pct"),
@@ -59,6 +63,8 @@ META = ImporterMeta(
 )
 
 _STATS = re.compile(r'"stat-list"\s*:|"statKey"\s*:\s*\{\s*"key"')
+_EXPORTED = re.compile(r'\{\s*"data"\s*:\s*\[\s*\{\s*"(?:resourceName|t)"\s*:')
+_EXPORTED_ROWS = re.compile(r"timestamp,resName,[^\n]{1,4000}")
 _PROPERTIES = re.compile(r'"property"\s*:\s*\[\s*\{\s*"name"\s*:\s*"[^"]*\|')
 _VM_KEY = re.compile(r"(?:virtualDisk|guestfilesystem|guest)[|:]")
 _HOST_KEY = re.compile(r"storageAdapter[|:]|cpu\|vcpus_allocated_on_all_|mem\|host_usable$")
@@ -89,9 +95,11 @@ _COUNTS = frozenset({"vcpu_count", "socket_count", "cores_per_socket"})
 
 def sniff(source: Source) -> int:
     """Sure by the keys of the API's answers in JSON."""
-    text = source.head_uncut
-    if text.lstrip("\ufeff \t\r\n")[:1] != "{":
-        return 0
+    text = source.head_uncut.lstrip("\ufeff \t\r\n")
+    if text[:1] != "{":
+        return 90 if _EXPORTED_ROWS.match(text) else 0
+    if _EXPORTED.match(text) and '"resourceName"' in text:
+        return 90
     if _STATS.search(text) and '"timestamps"' in text:
         return 92
     return 85 if _PROPERTIES.search(text) and '"resourceId"' in text else 0
@@ -104,13 +112,18 @@ def read(source: Source, request: Request) -> Capture:
         InputError: it is not whole JSON or no answer of the API, or times and values do not fit together.
     """
     builder = CaptureBuilder(source.name, "vrops", META.tool)
+    text = source.text().lstrip("\ufeff")
+    if _EXPORTED_ROWS.match(text.lstrip()):
+        return _exported(list(of_rows(text.lstrip())), source, request, builder)
     try:
-        document = json.loads(source.text().lstrip("\ufeff"))
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _bad(
             f"{source.name}:{getattr(error, 'lineno', 1)}", f"JSON that breaks ({str(error)[:80]})", "a whole document"
         ) from error
     answer = document if isinstance(document, dict) else {}
+    if is_exported(answer):
+        return _exported(list(of_document(answer)), source, request, builder)
     resources = answer.get("values") if isinstance(answer.get("values"), list) else [answer]
     counters, samples = CounterSamples("vrops", request), Samples()
     has_content = False
@@ -156,10 +169,27 @@ def _number(value: Any) -> float:  # noqa: ANN401
     return float(value)
 
 
+def _exported(values: list[Exported], source: Source, request: Request, builder: CaptureBuilder) -> Capture:
+    """Series of what vrops-export wrote."""
+    if not values:
+        raise _bad(source.name, "no value of a resource", "a time, a resource and numbers")
+    moments = list(dict.fromkeys(one.moment for one in values))
+    times_ns = StampReader.of(moments, (), source, request, builder).times_ns(moments, None).tolist()
+    counters, samples = CounterSamples("vrops", request), Samples()
+    for resource, by_key in runs_of(values, dict(zip(moments, times_ns, strict=True))).items():
+        kind = _kind(list(by_key)) or (EntityKind.VM if not by_key.keys().isdisjoint(KEYS.values()) else None)
+        if kind is None:
+            builder.warn("kind", "statistics of what is neither a VM nor a host were left out")
+            continue
+        _put([(key, *run) for key, run in by_key.items()], Entity(kind, resource), counters, samples)
+    samples.into(builder)
+    counters.into(builder)
+    return builder.build()
+
+
 def _add_stats(
     resource: dict[str, Any], name: str, builder: CaptureBuilder, counters: CounterSamples, samples: Samples
 ) -> None:
-    request = counters.request
     resource_id = resource.get("resourceId")
     label = resource_id if isinstance(resource_id, str) and resource_id else "resource"
     runs = list(_runs(resource["stat-list"]["stat"], f"{name}: {label}"))
@@ -167,9 +197,16 @@ def _add_stats(
     if kind is None:
         builder.warn("kind", "statistics of what is neither a VM nor a host were left out")
         return
-    owner = Entity(kind, label)
+    _put(runs, Entity(kind, label), counters, samples)
+
+
+def _put(
+    runs: list[tuple[str, list[int], list[float]]], owner: Entity, counters: CounterSamples, samples: Samples
+) -> None:
+    """Add the statistics of one resource, those that are asked for."""
+    request = counters.request
     for key, times, values in runs:
-        known = META.fields.get(f"{kind.value}:{key}")
+        known = META.fields.get(f"{owner.kind.value}:{key}")
         counter = _COUNTER.fullmatch(key)
         if known is not None:
             if request.wants(known.metric):

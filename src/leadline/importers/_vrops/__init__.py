@@ -1,0 +1,1 @@
+"""Parts of the importer of vROps' statistics."""
