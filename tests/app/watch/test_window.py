@@ -154,3 +154,60 @@ def test_columns_answer_what_lists_do() -> None:
         assert [list(g.entities) for g in ours] == [list(g.entities) for g in theirs]
         assert [g.values.tolist() for g in ours] == [g.values.tolist() for g in theirs]
     assert group.row(VMS[1]) == plain.row(VMS[1])
+
+
+def taken(times_s: list[int], entities: dict[str, list[float]], metric: str = READY, name: str = "a.txt") -> Capture:
+    times = np.array(times_s, dtype=np.int64) * 1_000_000_000
+    group = SeriesGroup(metric, [Entity.parse(one) for one in entities], times, np.array(list(entities.values())), 1.0)
+    return Capture([group], [SourceInfo(name, "psi", "Linux")])
+
+
+def row(capture: Capture, entity: str, metric: str = READY) -> dict[int, float]:
+    (group,) = capture.of(metric)
+    values = group.row(Entity.parse(entity))
+    assert values is not None
+    seconds = (group.times_ns // 1_000_000_000).tolist()
+    return {second: float(value) for second, value in zip(seconds, values, strict=True) if not np.isnan(value)}
+
+
+def test_captures_are_taken_once_and_new_series_get_rows() -> None:
+    window = LiveWindow(60.0, [])
+    window.take(taken([1, 2], {"vm:a": [1.0, 2.0]}))
+    window.take(taken([2, 3], {"vm:b": [7.0, 8.0], "vm:a": [9.0, 3.0]}))
+    assert row(window.capture, "vm:a") == {1: 1.0, 2: 2.0, 3: 3.0}
+    assert row(window.capture, "vm:b") == {2: 7.0, 3: 8.0}
+    assert [info.name for info in window.capture.sources] == ["a.txt"]
+    assert window.capture.sources[0].end_ns == 3_000_000_000
+
+
+def test_what_is_late_is_put_where_it_belongs() -> None:
+    window = LiveWindow(10.0, [])
+    for second in range(1, 20):
+        window.take(taken([second], {"vm:a": [float(second)], "vm:b": [float(second) if second != 15 else np.nan]}))
+    window.take(taken([15, 20], {"vm:b": [150.0, 20.0]}))
+    assert row(window.capture, "vm:b")[15] == 150.0
+    assert row(window.capture, "vm:a") == {second: float(second) for second in range(11, 20)}
+    window.take(taken([2], {"vm:a": [5.0]}))  # it has left the window
+    assert min(row(window.capture, "vm:a")) == 11
+
+
+def test_a_moment_that_was_left_out_is_put_between() -> None:
+    window = LiveWindow(5.0, [])
+    for second in (*range(1, 20), 21, 22):
+        window.take(taken([second], {"vm:a": [float(second)]}))
+    window.take(taken([20], {"vm:a": [20.0]}))
+    assert row(window.capture, "vm:a") == {second: float(second) for second in range(18, 23)}
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.floats(0, 9, width=32)), max_size=60))
+def test_a_window_of_captures_is_what_was_given_first(samples: list[tuple[int, int, float]]) -> None:
+    window, first = LiveWindow(1000.0, []), {}
+    for second, vm, value in samples:
+        first.setdefault((second, vm), value)
+        window.take(taken([second + 1], {f"vm:{vm}": [value]}))
+    known = {}
+    for vm in range(4):
+        groups = window.capture.of(READY)
+        if groups and groups[0].row(Entity.parse(f"vm:{vm}")) is not None:
+            known |= {(second - 1, vm): value for second, value in row(window.capture, f"vm:{vm}").items()}
+    assert known == first

@@ -1,13 +1,15 @@
 """A live window: the last samples of many series, as one capture after each step.
 
 Series that are sampled together are registered once, as columns of entities; each step appends one column of values.
-The capture of a step shares its memory with the window: it holds until the next step.
+Where series come and go (statements, sessions, disks), the window takes captures and finds their series itself. The
+capture of a step shares its memory with the window: it holds until the next step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,11 @@ from numpy.typing import NDArray
 
 from leadline.core.model.capture import NS_PER_S, Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity, EntityColumn, Inventory
+from leadline.core.model.vocabulary import EntityKind
 
+_Rows = slice | NDArray[np.intp]
+_BEFORE_ALL = -(1 << 62)
+USUAL_S = 1.0  # of series whose interval is not known yet
 SPARE_SHARE = 0.25  # of the samples of a window: how many more fit before the oldest make place
 
 
@@ -50,9 +56,63 @@ class _Track:
         """The samples, or the last few of them."""
         series, first = self.series, self.first if last is None else max(self.end - last, self.first)
         span = slice(first, self.end)
+        values = self.values[: len(series.entities), span]
         return SeriesGroup(
-            series.metric, series.entities, self.times_ns[span], self.values[:, span], series.interval_s, series.source
+            series.metric, series.entities, self.times_ns[span], values, series.interval_s, series.source
         )
+
+    def newest_ns(self) -> int:
+        """The time of the last sample; a time before all others where there is none."""
+        return int(self.times_ns[self.end - 1]) if self.end > self.first else _BEFORE_ALL
+
+    def append(self, time_ns: int, values: NDArray[np.floating[Any]], rows: _Rows, kept_count: int) -> None:
+        """Add a sample of some rows behind all others; those before the last ``kept_count`` may make place for it."""
+        if self.end == len(self.times_ns):
+            kept = slice(max(self.first, self.end - kept_count + 1), self.end)
+            count = kept.stop - kept.start
+            self.values[:, :count] = self.values[:, kept].copy() if count > kept.start else self.values[:, kept]
+            self.times_ns[:count] = self.times_ns[kept].copy()
+            self.first, self.end = 0, count
+        if not isinstance(rows, slice):
+            self.values[:, self.end] = np.nan
+        self.values[rows, self.end] = values
+        self.times_ns[self.end] = time_ns
+        self.end += 1
+
+    def fill(self, time_ns: int, values: NDArray[np.floating[Any]], rows: _Rows) -> bool:
+        """Put a late sample where it belongs: what is known of that time stays. False where nothing was added."""
+        span = self.times_ns[self.first : self.end]
+        place = self.first + int(np.searchsorted(span, time_ns))
+        if place == self.end or self.times_ns[place] != time_ns:
+            if self.end < len(self.times_ns):
+                self._move(slice(place, self.end), 1)
+                self.end += 1
+            elif self.first > 0:
+                self._move(slice(self.first, place), -1)
+                self.first, place = self.first - 1, place - 1
+            else:
+                return False  # the window is full of later ones
+            self.times_ns[place], self.values[:, place] = time_ns, np.nan
+        column = self.values[rows, place]
+        added = np.isnan(column) & ~np.isnan(values)
+        self.values[rows, place] = np.where(added, values, column)
+        return bool(added.any())
+
+    def _move(self, columns: slice, by: int) -> None:
+        moved = slice(columns.start + by, columns.stop + by)
+        self.values[:, moved] = self.values[:, columns].copy()
+        self.times_ns[moved] = self.times_ns[columns].copy()
+
+    def widened(self, entities: Sequence[Entity]) -> None:
+        """Make rows for further entities, whose samples until now are not measured."""
+        known = len(self.series.entities)
+        whole = EntityColumn((*self.series.entities, *entities))
+        if len(whole) > len(self.values):
+            values = np.full((2 * len(whole), len(self.times_ns)), np.nan, dtype=np.float32)
+            values[:known] = self.values[:known]
+            self.values = values
+        self.values[known : len(whole)] = np.nan
+        self.series = replace(self.series, entities=whole)
 
 
 @dataclass(eq=False)
@@ -73,6 +133,7 @@ class LiveWindow:
     capture: Capture = field(default_factory=Capture)
     changed: frozenset[str] = frozenset()
     _tracks: dict[int, _Track] = field(default_factory=dict)
+    _by_name: dict[tuple[str, str, frozenset[EntityKind]], _Track] = field(default_factory=dict)
     _columns: dict[tuple[Entity, ...], EntityColumn] = field(default_factory=dict)
 
     def entities(self, entities: Sequence[Entity]) -> EntityColumn:
@@ -106,29 +167,102 @@ class LiveWindow:
         added = []
         for series, values in samples:
             track = self._tracks[id(series)]
-            if track.end > track.first and track.times_ns[track.end - 1] >= time_ns:
-                continue
-            self._append(track, time_ns, values)
-            added.append(track)
+            if track.newest_ns() < time_ns:
+                track.append(time_ns, values, slice(0, len(values)), self._size(series.interval_s))
+                added.append((track, 1))
+        return self._moved(time_ns, added)
+
+    def take(self, capture: Capture) -> Capture:
+        """Add the samples of a capture to their series, known or new, and give the window.
+
+        A sample of a time that has left the window, or of a time and series that is known, is left out: a sample that
+        is given twice is kept once. Late ones are put where they belong. What the capture says of entities is merged.
+        """
+        added = [(track, count) for track, count in map(partial(self._put, capture), capture.groups) if count]
+        self._merge(capture.inventory)
+        newest_ns = max((track.newest_ns() for track in self._tracks.values()), default=_BEFORE_ALL)
+        return self._moved(newest_ns, added)
+
+    def _put(self, capture: Capture, group: SeriesGroup) -> tuple[_Track, int]:
+        """Add the samples of a group; its track, and how many of its moments were new at the end."""
+        info = capture.sources[group.source] if capture.sources else SourceInfo("", "", "")
+        track = self._track_of(group, info)
+        rows = self._rows_in(track, group.entities)
+        values, times = group.values, group.times_ns
+        kept_count = self._size(track.series.interval_s)
+        count = 0
+        for column, time_ns in enumerate(times.tolist()):
+            if time_ns > track.newest_ns():
+                track.append(time_ns, values[:, column], rows, kept_count)
+                count += 1
+            elif track.fill(time_ns, values[:, column], rows):
+                count = max(count, 1)
+        return track, count
+
+    def _track_of(self, group: SeriesGroup, info: SourceInfo) -> _Track:
+        """The track of a group's metric, source and kinds of entities; a new one where there is none."""
+        key = (group.metric, info.name, frozenset(entity.kind for entity in group.entities[:1]))
+        track = self._by_name.get(key)
+        if track is None:
+            interval_s = group.interval_s if np.isfinite(group.interval_s) else USUAL_S
+            series = self.series(group.metric, self.entities(group.entities), interval_s, self._source(info))
+            track = self._by_name[key] = self._tracks[id(series)]
+        return track
+
+    def _rows_in(self, track: _Track, entities: Sequence[Entity]) -> _Rows:
+        """The rows of entities in a track; new ones get rows."""
+        known = track.series.entities
+        if entities is known or tuple(entities) == known:
+            return slice(0, len(known))
+        new = [entity for entity in dict.fromkeys(entities) if entity not in known.rows]
+        if new:
+            track.widened(new)
+        return np.array([track.series.entities.rows[entity][0] for entity in entities], dtype=np.intp)
+
+    def _source(self, info: SourceInfo) -> int:
+        """The index of a source by its name; what is said of it is that of the last capture."""
+        for place, known in enumerate(self.sources):
+            if known.name == info.name:
+                return place
+        self.sources.append(info)
+        return len(self.sources) - 1
+
+    def _merge(self, inventory: Inventory) -> None:
+        """Take over settings; those of now win. Nothing is made anew where nothing changed."""
+        known = self.inventory.facts
+        changed = any(
+            entity not in known or any(known[entity].get(name) != fact for name, fact in facts.items())
+            for entity, facts in inventory.facts.items()
+        )
+        if changed or not inventory.links.items() <= self.inventory.links.items():
+            newest = Inventory()
+            newest.merge(inventory)
+            newest.merge(self.inventory)
+            newest.version = self.inventory.version + 1
+            self.inventory = newest
+
+    def _moved(self, time_ns: int, added: Sequence[tuple[_Track, int]]) -> Capture:
+        """The window up to a time, with what was added to it."""
+        oldest_ns = time_ns - round(self.span_s * NS_PER_S)
         for track in self._tracks.values():
-            oldest = time_ns - round(self.span_s * NS_PER_S)
-            track.first += int(np.searchsorted(track.times_ns[track.first : track.end], oldest, side="right"))
-        self.changed = frozenset(track.series.metric for track in added)
+            span = track.times_ns[track.first : track.end]
+            track.first += int(np.searchsorted(span, oldest_ns, side="right"))
+        self.changed = frozenset(track.series.metric for track, _ in added)
         recorded = [track.group() for track in self._tracks.values() if track.end > track.first]
-        newest = Capture([track.group(1) for track in added], self.sources, self.inventory)
+        newest = Capture([track.group(count) for track, count in added], self.sources, self.inventory)
+        self._say_spans(recorded)
         self.capture = self.capture.moved_on(recorded, newest, self.sources, self.inventory)
         return self.capture
 
+    def _say_spans(self, recorded: Iterable[SeriesGroup]) -> None:
+        """Give each source the span of its samples in the window."""
+        spans: dict[int, tuple[int, int]] = {}
+        for group in recorded:
+            start, end = int(group.times_ns[0]), int(group.times_ns[-1])
+            known = spans.get(group.source, (start, end))
+            spans[group.source] = (min(known[0], start), max(known[1], end))
+        for place, (start, end) in spans.items():
+            self.sources[place] = replace(self.sources[place], start_ns=start, end_ns=end)
+
     def _size(self, interval_s: float) -> int:
         return max(int(np.ceil(self.span_s / interval_s)), 1)
-
-    def _append(self, track: _Track, time_ns: int, values: NDArray[np.floating[Any]]) -> None:
-        if track.end == len(track.times_ns):
-            kept = slice(max(track.first, track.end - self._size(track.series.interval_s) + 1), track.end)
-            count = kept.stop - kept.start
-            track.values[:, :count] = track.values[:, kept].copy() if count > kept.start else track.values[:, kept]
-            track.times_ns[:count] = track.times_ns[kept].copy()
-            track.first, track.end = 0, count
-        track.values[:, track.end] = values
-        track.times_ns[track.end] = time_ns
-        track.end += 1
