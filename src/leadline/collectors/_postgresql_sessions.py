@@ -91,10 +91,12 @@ class SessionRows:
     Args:
         texts: keep the texts of statements without their literals, and the name that an application gives itself: both
             are free text and may hold a secret.
+        whole: write every row in full, so that it can be read without those before it.
     """
 
-    def __init__(self, *, texts: bool = False) -> None:
+    def __init__(self, *, texts: bool = False, whole: bool = False) -> None:
         self._texts = texts
+        self._whole = whole
         self._text = io.StringIO()
         self._rows = csv.writer(self._text, lineterminator="\n")
         self._before: dict[object, tuple[_Cells, _Cells]] = {}
@@ -114,6 +116,8 @@ class SessionRows:
             client = (*address, application if self._texts else None)
             work = (None, "", "") if pid is None else self._work(query_id, query)
             seen[pid] = (work, client)
+            if self._whole:
+                seen.clear()
             work_before, client_before = self._before.get(pid, (None, None))
             shown = (None, "", "") if work_before == work else work
             shown_client = [None] * len(client) if client_before == client else client

@@ -74,11 +74,18 @@ CONNECT_TIMEOUT_S = 10
 
 
 def record(
-    target: Address, folder: Path, *, active_sessions_every_ms: int = 0, statement_texts: bool = False
+    target: Address,
+    folder: Path,
+    *,
+    active_sessions_every_ms: int = 0,
+    statement_texts: bool = False,
+    whole_rows: bool = False,
 ) -> PostgresqlRecorder:
     """A recorder of the server a connection string names; active sessions are sampled unless their interval is 0.
 
     With ``statement_texts`` the texts of their statements are kept, without literals, and the names of applications.
+    With ``whole_rows`` a row repeats what the same session had in the sample before, so that the end of the file can be
+    read by itself.
 
     Raises:
         UsageError: the folder holds settings or snapshots that Leadline did not record.
@@ -93,7 +100,7 @@ def record(
     recorder = PostgresqlRecorder(_connected(target), folder, settings)
     if active_sessions_every_ms > 0:
         try:
-            rows = SessionRows(texts=statement_texts)
+            rows = SessionRows(texts=statement_texts, whole=whole_rows)
             recorder.sample_sessions(_connected(target), active_sessions_every_ms / 1000, rows)
         except BaseException:
             recorder.close()

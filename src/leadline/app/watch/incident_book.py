@@ -1,0 +1,218 @@
+"""The life of incidents: opened when it lasts, updated, closed when it is over for a while, opened again on return.
+
+One cause is one incident: what touches the same places at the same time belongs to it. Flapping is one incident, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leadline.core.model.capture import NS_PER_S
+from leadline.core.model.metrics import metric
+from leadline.core.model.vocabulary import Better
+from leadline.stores.incidents import LiveIncident
+
+if TYPE_CHECKING:
+    from leadline.app.watch.suspicions import Suspicion
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.incident import Change
+
+OPEN_AFTER_S = 10.0  # Judgement: a rule has its own duration; a symptom that is gone by then is a hiccup
+CLOSE_AFTER_S = 60.0  # Judgement: as long as nothing was seen it may come back
+REOPEN_WITHIN_S = 900.0  # Judgement: what comes back within a quarter of an hour is the same incident, flapping
+GIVE_UP_S = 1800.0  # a symptom that is not measured any more keeps no incident open for longer
+RECOVERED_SHARE = 0.5  # of the way back from what it was meanwhile to what it was before
+RECENT_SAMPLES = 5
+
+
+class Step(StrEnum):
+    """What became of an incident in a judgement."""
+
+    OPENED = "opened"
+    CHANGED = "changed"  # its severity or first cause is another one
+    SEEN = "seen"
+    CLOSED = "closed"
+    REOPENED = "reopened"
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentStep:
+    """An incident and what became of it."""
+
+    step: Step
+    incident: LiveIncident
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A suspicion that has not lasted long enough yet."""
+
+    suspicion: Suspicion
+    first_ns: int
+    seen_ns: int
+
+
+@dataclass(eq=False)
+class IncidentBook:
+    """The incidents that are open, and those closed a short while ago.
+
+    Args:
+        say: title and text of a suspicion, as people read it.
+    """
+
+    say: Callable[[Suspicion], tuple[str, str]]
+    _open: dict[str, LiveIncident] = field(default_factory=dict)
+    _closed: dict[str, LiveIncident] = field(default_factory=dict)
+    _symptoms: dict[str, tuple[Change, ...]] = field(default_factory=dict)
+    _waiting: list[_Waiting] = field(default_factory=list)
+    _number: int = 0
+
+    def take_up(self, incidents: Iterable[LiveIncident]) -> None:
+        """Go on with what was stored when the last watch ended."""
+        for incident in incidents:
+            (self._open if incident.is_open else self._closed)[incident.id] = incident
+
+    def open_ones(self) -> tuple[LiveIncident, ...]:
+        """The incidents that go on."""
+        return tuple(self._open.values())
+
+    def judged(self, suspicions: Iterable[Suspicion], capture: Capture, now_ns: int) -> list[IncidentStep]:
+        """Take a judgement in; what became of each incident it concerns.
+
+        Args:
+            suspicions: what is wrong now.
+            capture: the live window, in which symptoms are looked up.
+            now_ns: the time of the newest sample, UTC nanoseconds.
+        """
+        steps: list[IncidentStep] = []
+        waiting: list[_Waiting] = []
+        for suspicion in suspicions:
+            known = self._belongs_to(suspicion, self._open.values())
+            if known is not None:
+                steps.append(self._seen(known, suspicion, now_ns))
+                continue
+            before = next((one for one in self._waiting if _is_same(one.suspicion.places, suspicion.places)), None)
+            first_ns = now_ns if before is None else before.first_ns
+            if now_ns - first_ns < OPEN_AFTER_S * NS_PER_S:
+                waiting.append(_Waiting(suspicion, first_ns, now_ns))
+            else:
+                steps.append(self._opened(suspicion, now_ns))
+        self._waiting = waiting
+        steps.extend(self._over(capture, now_ns))
+        return steps
+
+    def _belongs_to(self, suspicion: Suspicion, incidents: Iterable[LiveIncident]) -> LiveIncident | None:
+        """The incident that touches the same places, the one with the same cause before others."""
+        same = [one for one in incidents if _is_same(frozenset(one.places), suspicion.places)]
+        return min(same, key=lambda one: (one.cause != suspicion.cause, one.opened_ns), default=None)
+
+    def _opened(self, suspicion: Suspicion, now_ns: int) -> IncidentStep:
+        back = self._belongs_to(suspicion, self._closed.values())
+        if back is not None and now_ns - (back.closed_ns or 0) < REOPEN_WITHIN_S * NS_PER_S:
+            del self._closed[back.id]
+            back = replace(back, closed_ns=None, reopened_count=back.reopened_count + 1)
+            self._open[back.id] = back
+            return IncidentStep(Step.REOPENED, self._seen(back, suspicion, now_ns).incident)
+        self._number += 1
+        opened = datetime.fromtimestamp(suspicion.window.start_ns / NS_PER_S, UTC)
+        title, text = self.say(suspicion)
+        incident = LiveIncident(
+            id=f"{opened:%Y%m%d-%H%M%S}-{self._number}",
+            opened_ns=suspicion.window.start_ns,
+            seen_ns=now_ns,
+            closed_ns=None,
+            severity=suspicion.severity,
+            cause=suspicion.cause,
+            entity="" if suspicion.entity is None else str(suspicion.entity),
+            title=title,
+            text=text,
+            rules=suspicion.rules,
+            places=tuple(sorted(suspicion.places)),
+            was_felt=suspicion.was_felt,
+        )
+        self._open[incident.id] = incident
+        self._symptoms[incident.id] = suspicion.symptoms
+        return IncidentStep(Step.OPENED, incident)
+
+    def _seen(self, incident: LiveIncident, suspicion: Suspicion, now_ns: int) -> IncidentStep:
+        """An incident that goes on: what was felt says more of it than a limit that was passed beside it."""
+        if not suspicion.was_felt and incident.was_felt:
+            places = {*incident.places, *suspicion.places}
+            rules = tuple(dict.fromkeys((*incident.rules, *suspicion.rules)))
+            updated = replace(incident, seen_ns=now_ns, rules=rules, places=tuple(sorted(places)))
+            self._open[incident.id] = updated
+            return IncidentStep(Step.SEEN, updated)
+        title, text = self.say(suspicion)
+        updated = replace(
+            incident,
+            seen_ns=now_ns,
+            severity=max(incident.severity, suspicion.severity),
+            cause=suspicion.cause,
+            entity="" if suspicion.entity is None else str(suspicion.entity),
+            title=title,
+            text=text,
+            rules=suspicion.rules,
+            places=tuple(sorted({*incident.places, *suspicion.places})),
+            was_felt=incident.was_felt or suspicion.was_felt,
+        )
+        self._open[incident.id] = updated
+        if suspicion.symptoms:
+            self._symptoms[incident.id] = suspicion.symptoms
+        changed = updated.severity > incident.severity or updated.cause != incident.cause
+        return IncidentStep(Step.CHANGED if changed else Step.SEEN, updated)
+
+    def _over(self, capture: Capture, now_ns: int) -> list[IncidentStep]:
+        """Close what was not seen for a while, unless what users felt has not gone back."""
+        steps = []
+        for incident in list(self._open.values()):
+            quiet_s = (now_ns - incident.seen_ns) / NS_PER_S
+            if quiet_s < CLOSE_AFTER_S:
+                continue
+            state = have_recovered(self._symptoms.get(incident.id, ()), capture)
+            if state is False or (state is None and quiet_s < GIVE_UP_S):
+                if state is False:
+                    self._open[incident.id] = replace(incident, seen_ns=now_ns - round((CLOSE_AFTER_S - 1) * NS_PER_S))
+                continue
+            closed = replace(incident, closed_ns=now_ns)
+            del self._open[incident.id]
+            self._closed[incident.id] = closed
+            steps.append(IncidentStep(Step.CLOSED, closed))
+        limit_ns = now_ns - round(REOPEN_WITHIN_S * NS_PER_S)
+        for known in [one for one in self._closed.values() if (one.closed_ns or 0) < limit_ns]:
+            del self._closed[known.id]
+            self._symptoms.pop(known.id, None)
+        return steps
+
+
+def _is_same(ones: frozenset[str], others: frozenset[str]) -> bool:
+    return not ones.isdisjoint(others)
+
+
+def have_recovered(symptoms: Iterable[Change], capture: Capture) -> bool | None:
+    """Whether what users felt is back near what it was; None where that is not measured, True where nothing was felt.
+
+    A window that only holds bad samples has no normal any more, so each symptom is held against its own.
+    """
+    states = [state for symptom in symptoms if (state := _has_recovered(symptom, capture)) is not None]
+    if not states:
+        return True if not tuple(symptoms) else None
+    return all(states)
+
+
+def _has_recovered(symptom: Change, capture: Capture) -> bool | None:
+    rows = [row for group in capture.of(symptom.metric) if (row := group.row(symptom.entity)) is not None]
+    recent = np.concatenate([row[-RECENT_SAMPLES:] for row in rows]) if rows else np.empty(0)
+    recent = recent[~np.isnan(recent)]
+    if not len(recent):
+        return None
+    level = float(np.median(recent))
+    if not np.isfinite(symptom.during) or not np.isfinite(symptom.normal):
+        return True
+    limit = symptom.during + RECOVERED_SHARE * (symptom.normal - symptom.during)
+    return level >= limit if metric(symptom.metric).better is Better.HIGH else level <= limit

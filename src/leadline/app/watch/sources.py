@@ -1,0 +1,187 @@
+"""What samples a source again and again, in a thread of its own: a source that is down is an event, not the end.
+
+Each source counts what it does: samples, failures, gaps, how long a sample takes and how late it comes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from leadline.core.model.capture import NS_PER_S
+from leadline.core.model.errors import LeadlineError
+
+if TYPE_CHECKING:
+    from leadline.core.model.capture import Capture
+
+BACK_OFF_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # between tries of a source that is down
+GAP_INTERVALS = 2.5  # a pause of so many intervals is a gap
+
+
+class Sampler(Protocol):
+    """An open source.
+
+    Attributes:
+        notes: what it leaves out, and why.
+    """
+
+    notes: list[str]
+
+    def sample(self) -> Capture | None:
+        """Take a sample: what is new, or None where it is read elsewhere.
+
+        Raises:
+            LeadlineError: the source cannot be reached now, or refuses.
+        """
+
+    def close(self) -> None:
+        """Give up connections and files."""
+
+
+@dataclass(slots=True)
+class SourceHealth:
+    """What a source did since the watch began.
+
+    Attributes:
+        is_up: whether the last try succeeded; None before the first one ended.
+        since_ns: since when it is up or down, UTC nanoseconds.
+        sample_count: samples that were taken.
+        failure_count: tries that failed.
+        gap_count: pauses of several intervals between two samples.
+        duration_s: of the last sample.
+        late_s: by how much the last sample began after its time.
+        error: why the last try failed; empty while it is up.
+    """
+
+    name: str
+    kind: str
+    every_s: float
+    is_up: bool | None = None
+    since_ns: int = 0
+    sample_count: int = 0
+    failure_count: int = 0
+    gap_count: int = 0
+    duration_s: float = 0.0
+    late_s: float = 0.0
+    error: str = ""
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEvent:
+    """A source that went down, or came back."""
+
+    time_ns: int
+    source: str
+    is_up: bool
+    text: str
+
+
+@dataclass(eq=False)
+class WatchedSource:
+    """A source that is sampled in a thread until it is closed.
+
+    Args:
+        name: as the settings call it.
+        kind: the collector, or ``file``.
+        opened: connects; called again after a failure.
+        every_s: the interval of samples, seconds.
+    """
+
+    name: str
+    kind: str
+    opened: Callable[[], Sampler]
+    every_s: float
+    health: SourceHealth = field(init=False)
+    _captures: deque[Capture] = field(default_factory=deque)
+    _events: deque[SourceEvent] = field(default_factory=deque)
+    _over: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        self.health = SourceHealth(self.name, self.kind, self.every_s)
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._thread = threading.Thread(target=self._work, name=f"leadline-{self.name}", daemon=True)
+        self._thread.start()
+
+    def take(self) -> list[Capture]:
+        """The captures since the last call."""
+        return [self._captures.popleft() for _ in range(len(self._captures))]
+
+    def events(self) -> list[SourceEvent]:
+        """What happened to the source since the last call."""
+        return [self._events.popleft() for _ in range(len(self._events))]
+
+    def close(self, wait_s: float = 10.0) -> None:
+        """End the thread; it gives up its connections."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(wait_s)
+
+    def _work(self) -> None:
+        failures = 0
+        while not self._over.is_set():
+            sampler = None
+            try:
+                sampler = self.opened()
+                self._sample_on(sampler)
+            except LeadlineError as error:
+                failures = 1 if self.health.is_up else failures + 1
+                self._down(str(error))
+            except Exception as error:  # whatever a library raises, the other sources go on
+                failures = 1 if self.health.is_up else failures + 1
+                self._down(f"{type(error).__name__}: {error}")
+            finally:
+                if sampler is not None:
+                    sampler.close()
+            self._over.wait(BACK_OFF_S[min(failures, len(BACK_OFF_S)) - 1] if failures else 0.0)
+
+    def _sample_on(self, sampler: Sampler) -> None:
+        """Sample at every multiple of the interval; a beat that is already over is left out."""
+        began, beat, last = time.monotonic(), 0, None
+        while not self._over.is_set():
+            start = time.monotonic()
+            capture = sampler.sample()
+            health = self.health
+            health.duration_s = time.monotonic() - start
+            health.late_s = max(start - began - beat * self.every_s, 0.0)
+            health.gap_count += last is not None and start - last > GAP_INTERVALS * self.every_s
+            health.sample_count += 1
+            health.notes = tuple(dict.fromkeys(sampler.notes))
+            last = start
+            self._up()
+            if capture is not None:
+                self._captures.append(capture)
+            beat = max(beat + 1, int((time.monotonic() - began) / self.every_s) + 1)
+            self._over.wait(max(began + beat * self.every_s - time.monotonic(), 0.0))
+
+    def _up(self) -> None:
+        if self.health.is_up:
+            return
+        was_down = self.health.is_up is False
+        self.health.is_up, self.health.since_ns, self.health.error = True, time.time_ns(), ""
+        if was_down:
+            self._events.append(SourceEvent(self.health.since_ns, self.name, True, "answers again"))
+
+    def _down(self, why: str) -> None:
+        self.health.failure_count += 1
+        self.health.error = why
+        if self.health.is_up is not False:
+            self.health.is_up, self.health.since_ns = False, time.time_ns()
+            self._events.append(SourceEvent(self.health.since_ns, self.name, False, why))
+
+
+def lateness_s(capture: Capture, now_ns: int) -> float:
+    """How old the newest sample of a capture is, seconds; NaN where there is none."""
+    span = capture.span_ns()
+    return float("nan") if span is None else (now_ns - span[1]) / NS_PER_S

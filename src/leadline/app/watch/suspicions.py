@@ -1,0 +1,139 @@
+"""What is wrong now, of a diagnosis of the live window: each of it one suspicion, with the places it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from leadline.core.model.answer import Felt
+from leadline.core.model.capture import NS_PER_S
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.derived.disks import behind
+
+if TYPE_CHECKING:
+    from leadline.core.model.answer import Answer
+    from leadline.core.model.entities import Entity, Inventory
+    from leadline.core.model.finding import Diagnosis, Finding, Window
+    from leadline.core.model.incident import Change
+
+RECENT_S = 30.0  # Judgement: what was bad until then is bad now; averages of 20 s come late
+_STORAGE = frozenset({Layer.STORAGE_PATH, Layer.DATASTORE})
+_ALONE = frozenset({EntityKind.HOST, EntityKind.DATASTORE, EntityKind.DEVICE, EntityKind.CLUSTER})
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """Something that is wrong now.
+
+    Attributes:
+        cause: the rule that names the first cause; of what nothing explains, because of what.
+        entity: what the cause is about; None where nothing is named.
+        window: since when, and until when it was seen.
+        places: what it touches: whatever touches the same belongs together.
+        answer_index: of the answer it was taken from; None for a finding that nobody felt.
+        symptoms: what users felt.
+        rules: of its findings, the first cause first.
+    """
+
+    cause: str
+    entity: Entity | None
+    severity: Severity
+    window: Window
+    places: frozenset[str]
+    answer_index: int | None
+    symptoms: tuple[Change, ...]
+    rules: tuple[str, ...]
+
+    @property
+    def was_felt(self) -> bool:
+        """Whether users felt it."""
+        return bool(self.symptoms)
+
+
+def suspicions_of(diagnosis: Diagnosis, inventory: Inventory, now_ns: int) -> tuple[Suspicion, ...]:
+    """What is wrong at a time, what was felt first.
+
+    A finding that nobody felt counts where it is of high severity, or where it is not known what users feel and its
+    severity is medium.
+    """
+    since_ns = now_ns - round(RECENT_S * NS_PER_S)
+    felt = [
+        _felt(place, answer, inventory)
+        for place, answer in enumerate(diagnosis.answers)
+        if answer.incident is not None and answer.incident.window.end_ns >= since_ns
+    ]
+    taken = {rule for one in felt for rule in one.rules}
+    is_fine = diagnosis.feeling is not None and diagnosis.feeling.felt is Felt.FINE
+    least = Severity.HIGH if felt or is_fine else Severity.MEDIUM
+    limits = [_unfelt(finding, inventory) for finding in _now(diagnosis, since_ns, least) if finding.rule not in taken]
+    return (*felt, *limits)
+
+
+def _felt(place: int, answer: Answer, inventory: Inventory) -> Suspicion:
+    incident = answer.incident
+    assert incident is not None  # by the caller
+    cause = answer.cause
+    severity = max([Severity.MEDIUM, *(finding.severity for one in answer.causes for finding in one.findings)])
+    entities = [symptom.entity for symptom in incident.symptoms]
+    findings = [finding for one in answer.causes for finding in one.findings]
+    places = {name for finding in findings for name in places_of(inventory, finding.entity, finding.layer)}
+    places |= {name for entity in entities for name in places_of(inventory, entity, Layer.DATABASE)}
+    return Suspicion(
+        cause=answer.because.value if cause is None else cause.finding.rule,
+        entity=cause.entity if cause is not None else next(iter(entities), None),
+        severity=severity,
+        window=incident.window,
+        places=frozenset(places),
+        answer_index=place,
+        symptoms=incident.symptoms,
+        rules=tuple(dict.fromkeys(finding.rule for finding in findings)),
+    )
+
+
+def _now(diagnosis: Diagnosis, since_ns: int, least: Severity) -> Iterator[Finding]:
+    """Findings of now that nothing explains."""
+    for finding in diagnosis.findings:
+        is_now = bool(finding.windows) and finding.windows[-1].end_ns >= since_ns
+        if is_now and finding.severity >= least and not finding.is_explained:
+            yield finding
+
+
+def _unfelt(finding: Finding, inventory: Inventory) -> Suspicion:
+    return Suspicion(
+        cause=finding.rule,
+        entity=finding.entity,
+        severity=finding.severity,
+        window=finding.windows[-1],
+        places=places_of(inventory, finding.entity, finding.layer),
+        answer_index=None,
+        symptoms=(),
+        rules=(finding.rule,),
+    )
+
+
+def places_of(inventory: Inventory, entity: Entity, layer: Layer) -> frozenset[str]:
+    """What an entity is and lies on, as far as what is wrong in a layer may reach.
+
+    A VM, its guest and its database are one place for whatever is wrong. A host, a datastore and a device are one for
+    what is wrong in the same layer: a busy CPU and a slow datastore of one host are two incidents.
+    """
+    lineage = {*_lineage(entity)}
+    for guest in [one for one in lineage if one.kind is EntityKind.GUEST]:
+        vm = inventory.vm_of(guest)
+        lineage |= set() if vm is None else {*_lineage(vm)}
+    if layer in _STORAGE:
+        disks = [one for one in lineage if one.kind in (EntityKind.VIRTUAL_DISK, EntityKind.BLOCK_DEVICE)]
+        lineage |= {below for disk in disks for below in behind(inventory, disk)}
+        names = [inventory.get(one, "datastore") for one in tuple(lineage)]
+        lineage |= {one for name in names if name for one in inventory.named(EntityKind.DATASTORE, str(name))}
+    reach = "storage" if layer in _STORAGE else layer.value
+    return frozenset(f"{reach}: {one}" if one.kind in _ALONE else str(one) for one in lineage)
+
+
+def _lineage(entity: Entity) -> Iterator[Entity]:
+    """An entity and what it is part of, up to the top."""
+    above: Entity | None = entity
+    while above is not None:
+        yield above
+        above = above.parent
