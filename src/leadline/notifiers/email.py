@@ -93,6 +93,9 @@ def send(settings: EmailSettings, notice: Notice) -> None:
             with suppress(smtplib.SMTPException, OSError):
                 server.quit()
             server.close()
+    except smtplib.SMTPServerDisconnected as error:
+        # What smtplib says of every broken connection; why it broke is the error before.
+        raise unreachable(where, error.__context__ or error) from None
     except smtplib.SMTPException as error:
         raise _refused(where, error) from None
     except (OSError, ValueError) as error:

@@ -13,6 +13,7 @@ Settings:
 When it fails:
     An exit status other than 0 is an error, with the end of what the command wrote to its standard error. A command
     that takes too long is ended with its children, and so is what it leaves running.
+
     Its standard output is thrown away.
 
 Sources:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 META = NotifierMeta(receiver="an HTTP server")
 SLACK_TEXT_MAX, SLACK_HEADER_MAX = 2900, 150  # characters; the first leaves room for the marks around it
-TEAMS_LINES_MAX = 60
+TEAMS_LINES_MAX, TEAMS_COLUMNS_MAX = 50, 100  # a card within 28 KB, whatever the letters
 TEMPLATE_BYTES_MAX = 256 * 1024
 _OURS = {"authorization", "content-type", "content-length", "host", "transfer-encoding"}
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -126,7 +126,7 @@ def _is_address(text: str) -> bool:
 def _shaped(settings: WebhookSettings, notice: Notice) -> str:
     if settings.template is None:
         shapes: dict[str, Callable[[Notice], dict[str, Any]]] = {"json": plain, "slack": _slack, "teams": _teams}
-        return json.dumps(shapes[settings.shape](notice))
+        return json.dumps(shapes[settings.shape](notice), ensure_ascii=False)
     text = _rendered(settings.template.expanduser(), notice)
     if settings.content_type == "application/json":
         try:
@@ -197,7 +197,7 @@ def _teams(notice: Notice) -> dict[str, Any]:
         # A no-break space keeps columns and empty lines.
         {
             "type": "TextBlock",
-            "text": line[:200].replace(" ", "\u00a0") or "\u00a0",
+            "text": line[:TEAMS_COLUMNS_MAX].replace(" ", "\u00a0") or "\u00a0",
             "fontType": "Monospace",
             "size": "Small",
             "spacing": "None",

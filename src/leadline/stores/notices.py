@@ -35,7 +35,9 @@ KEPT_NS = 7 * 24 * HOUR_NS  # of what is over
 ERROR_LENGTH_MAX = 500
 SUMMARY_LINES_MAX = 30
 _SCHEMA = """
-create table if not exists notice (id integer primary key autoincrement, incident text not null, document text not null);
+create table if not exists notice (
+    id integer primary key autoincrement, incident text not null, document text not null
+);
 create table if not exists delivery (
     id integer primary key autoincrement, notice integer not null, receiver text not null,
     state text not null default 'waiting', is_summary integer not null default 0, summary integer,
@@ -303,32 +305,32 @@ def _sum_up(base: sqlite3.Connection, receiver: str, rows: list[_Waiting], now_n
     query = "select n.document from delivery d join notice n on n.id = d.notice where d.id = ?"
     notices = [_notice(base.execute(query, (number,)).fetchone()[0]) for number in members]
     summary = _put_delivery(base, _put_notice(base, _summary(notices, members[0])), receiver, is_summary=True)
-    ended = [(summary, now_ns, number) for number in {*members, *(row.id for row in rows)}]
-    base.executemany("update delivery set state = 'summed', summary = ?, ended_ns = ? where id = ?", ended)
-    base.execute("update delivery set summary = null where is_summary = 1")
+    query = "update delivery set state = 'summed', ended_ns = ?, summary = ? where id = ?"
+    base.executemany(query, [(now_ns, summary, number) for number in members])
+    base.executemany(query, [(now_ns, None, row.id) for row in rows if row.is_summary])
     return summary
 
 
 def _summary(notices: list[Notice], first: int) -> Notice:
     """One notice for several, in the order they were put: how many incidents, and the last word about each."""
     last = {notice.incident: notice for notice in notices}
-    by_severity = sorted(last.values(), key=lambda notice: -notice.severity)
-    lines = [f"{notice.severity.label:<8} {notice.state.value:<8} {notice.title}"[:80] for notice in by_severity]
+    worst_first = sorted(last.values(), key=lambda notice: (notice.state is NoticeState.CLOSED, -notice.severity))
+    lines = [f"{notice.severity.label:<8} {notice.state.value:<8} {notice.title}"[:80] for notice in worst_first]
     more = [f"and {len(lines) - SUMMARY_LINES_MAX} more"] if len(lines) > SUMMARY_LINES_MAX else []
     opened_ns = min(notice.opened_ns for notice in notices)
     count = len(last)
     return Notice(
         incident=f"further-{first}",
         state=NoticeState.OPENED,
-        severity=by_severity[0].severity,
-        entity=by_severity[0].entity if count == 1 else f"{len({notice.entity for notice in notices})} entities",
+        severity=max(notice.severity for notice in worst_first),
+        entity=worst_first[0].entity if count == 1 else f"{len({notice.entity for notice in notices})} entities",
         cause="",
         title=f"{count} further incident{'s' if count > 1 else ''}",
         text="\n".join(
             ["More notices than may be sent in an hour; these are summed up:", *lines[:SUMMARY_LINES_MAX], *more]
         ),
         opened_ns=opened_ns,
-        link=by_severity[0].link if count == 1 else "",
+        link=worst_first[0].link if count == 1 else "",
     )
 
 

@@ -67,6 +67,7 @@ class Teller:
 
     def __init__(self, queue: NoticeQueue, receivers: Sequence[Receiver], clock: Callable[[], int]) -> None:
         self._queue, self._clock = queue, clock
+        self._taken: set[int] = set()  # by a receiver, but not yet written so: a full disk sends nothing twice
         self._receivers = {receiver.name: receiver for receiver in receivers}
         self._units = {one.name: cast("Notifier", load_unit("notifier", one.notifier)) for one in receivers}
         if len(self._receivers) != len(receivers):
@@ -89,7 +90,7 @@ class Teller:
         """Send what is due, to all receivers at once and to each in order; what fails is tried again later.
 
         After the first failure a receiver gets nothing more in this round. No receiver, whatever it does, makes this
-        raise.
+        raise. It may take minutes while receivers are slow: call it where nothing waits for it.
 
         Raises:
             ToolError: the queue cannot be read or written.
@@ -107,11 +108,13 @@ class Teller:
     def _send_in_order(self, deliveries: list[Delivery]) -> SendingRound:
         sent: list[Delivery] = []
         for delivery in deliveries:
-            error = self._send(delivery)
+            error = "" if delivery.id in self._taken else self._send(delivery)
             if error:
                 self._queue.failed(delivery.id, error, self._clock())
                 return SendingRound(tuple(sent), (FailedSending(delivery, error),))
+            self._taken.add(delivery.id)
             self._queue.sent(delivery.id, self._clock())
+            self._taken.discard(delivery.id)
             sent.append(delivery)
         return SendingRound(tuple(sent), ())
 
