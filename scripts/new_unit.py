@@ -61,6 +61,10 @@ FILES = {
         "src/leadline/planners/$module.py": "planner.py.txt",
         "tests/planners/test_$module.py": "planner_test.py.txt",
     },
+    "notifier": {
+        "src/leadline/notifiers/$module.py": "notifier.py.txt",
+        "tests/notifiers/test_$module.py": "notifier_test.py.txt",
+    },
 }
 
 

@@ -32,6 +32,7 @@ TITLES = {
     "scenario": "Simulated systems",
     "experiment": "Published figures",
     "planner": "Planners",
+    "notifier": "Receivers of notices",
 }
 
 

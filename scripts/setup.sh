@@ -141,6 +141,14 @@ install_vcsim() {
         say "could not build it; the tests of the vCenter collector will be skipped"
 }
 
+# The server that the notifier's test closes alerts at.
+install_alertmanager() {
+    if ! command -v go >/dev/null 2>&1 || [ -x .tools/bin/alertmanager ]; then return 0; fi
+    say "building Alertmanager"
+    GOBIN="$PWD/.tools/bin" go install github.com/prometheus/alertmanager/cmd/alertmanager@v0.27.0 2>/dev/null ||
+        say "could not build it; the test of the notifier against a real Alertmanager will be skipped"
+}
+
 # The proxy through which a client of the incident rig reaches its server over a long way.
 install_toxiproxy() {
     if ! command -v go >/dev/null 2>&1 || [ -x .tools/bin/toxiproxy-server ]; then return 0; fi
@@ -218,6 +226,7 @@ test | all)
     install_python requirements.lock sync
     install_packages "$PACKAGES_TEST"
     install_vcsim
+    install_alertmanager
     ;;
 *) fail "there is no level $LEVEL: run, simulator, behind, test or all" ;;
 esac

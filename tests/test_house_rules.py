@@ -28,6 +28,7 @@ UNIT_FOLDERS = (
     "src/leadline/scenarios",
     "src/leadline/experiments",
     "src/leadline/planners",
+    "src/leadline/notifiers",
 )
 STRAY = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|/work/|/root/|localhost:\d+/simple|pythonhosted")
 

@@ -28,6 +28,7 @@ WORDS = {
     "scenario": ["scenario", "cache-foo"],
     "experiment": ["experiment", "foo-latency"],
     "planner": ["planner", "foo-size"],
+    "notifier": ["notifier", "foo-pager"],
 }
 CONFORMANCE = (
     "tests/test_house_rules.py",
@@ -36,6 +37,7 @@ CONFORMANCE = (
     "tests/test_generator.py",
     "tests/importers/test_fuzz.py",
     "tests/planners/test_contract.py",
+    "tests/notifiers/test_contract.py",
     "tests/experiments/test_conformance.py",
 )
 COPIED = ("src", "tests", "examples", "scripts", "benches")

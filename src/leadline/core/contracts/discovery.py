@@ -23,6 +23,7 @@ KINDS = {
     "scenario": "leadline.scenarios",
     "experiment": "leadline.experiments",
     "planner": "leadline.planners",
+    "notifier": "leadline.notifiers",
 }
 
 

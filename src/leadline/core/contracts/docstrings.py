@@ -14,6 +14,7 @@ HEADINGS = {
     "scenario": ("Model", "Assumptions", "Parameters", "Limits", "Sources"),
     "experiment": ("Setup", "Run", "Limits"),
     "planner": ("Answers", "Method", "Assumptions", "Bends", "Sources"),
+    "notifier": ("Sends", "Settings", "When it fails", "Sources"),
     "fault": ("Injects", "Seen as", "Parameters", "Sources"),
 }
 _HEADING = re.compile(r"^([A-Z][A-Za-z -]+):$")

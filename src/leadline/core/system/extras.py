@@ -14,6 +14,7 @@ from leadline.core.model.errors import ToolError
 EXTRAS = {
     "asyncssh": ("ssh", "other machines over SSH"),
     "distributed": ("dask", "simulations on many machines"),
+    "keyring": ("keyring", "secrets of the user's keyring"),
     "polars": ("frames", "data frames"),
     "psycopg": ("postgresql", "PostgreSQL"),
     "pyVmomi": ("vcenter", "vCenter"),

@@ -137,10 +137,16 @@ def in_memory(content: str) -> Iterator[tuple[int, str]]:
 def take_environment() -> None:
     """Take passwords out of our environment, so that neither a child nor ``/proc/self/environ`` has them."""
     for name in VARIABLES:
-        value = os.environ.pop(name, None)
-        if value:
-            _taken[name] = Secret(value)
-            _blot(50, value)
+        take_variable(name)
+
+
+def take_variable(name: str) -> Secret:
+    """Take one password out of our environment; an empty one when the variable holds none and never did."""
+    value = os.environ.pop(name, None)
+    if value:
+        _taken[name] = Secret(value)
+        _blot(50, value)
+    return _taken.get(name) or Secret()
 
 
 def take_words(words: list[str]) -> None:
