@@ -1,0 +1,1 @@
+"""Parts of the sample store: its log, its catalogue, its segments and its roll-ups."""

@@ -1,0 +1,240 @@
+"""Compaction: the log becomes hours of raw samples, hours become days with roll-ups, what is too old goes.
+
+Each step writes new files, waits for the disk, and then lets them count and the old ones not, in one commit of the
+catalogue. Whatever ends the process between, the next start removes the files that do not count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .catalogue import NS_PER_DAY, NS_PER_S, Segment, StoredFact, minutes_present
+from .cells import Cells, cells_of
+from .files import DONE, NUMBER, REFUSED, SEGMENTS, StoreFiles
+from .log import LogEntry, sync_folder
+from .pieces import StoredPiece, merged
+from .rollups import write_rollup
+from .segments import WrittenSegment, read_segment, write_segment
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+HOUR_S, DAY_S = 3600, 86_400
+MINUTE_STEP_S = 60  # made of the raw samples of a day when these go: until then they answer themselves
+STEPS_S = (600, 7200, DAY_S)  # made when a day is complete
+LATE_S = 3600  # a day is complete so long after its end. Source: vCenter posts storage counters 40 minutes late
+LOGS_AT_ONCE = 4  # Judgement: 256 MiB of samples in memory
+CELLS_AT_ONCE = 1 << 25  # values of a metric in memory while a day is put together: 128 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLimits:
+    """How long what is kept, seconds by step (0 for raw samples), and how many bytes."""
+
+    keep_s: dict[int, float]
+    bytes_max: int
+
+
+@dataclass(eq=False)
+class Compaction:
+    """Work on the files of a store, for its writer."""
+
+    files: StoreFiles
+    _waiting: list[Segment] = field(default_factory=list)
+    _number: int = 0
+
+    def compact_logs(self, paths: Sequence[Path]) -> None:
+        """Make segments of hours of files of the log.
+
+        Raises:
+            OSError: the disk does not take them; then the log is as it was.
+        """
+        for first in range(0, len(paths), LOGS_AT_ONCE):
+            some = paths[first : first + LOGS_AT_ONCE]
+            entries = [entry for path in some for entry in self.files.entries(path)]
+            with self._undone_on_error():
+                self._hours(entries)
+                presence = minutes_present(piece.times_ns for entry in entries for piece in entry.pieces)
+                facts = [fact for entry in entries for fact in entry.facts]
+                self._commit([], facts=facts, presence=presence, state={DONE: int(some[-1].stem)})
+            for path in some:
+                path.unlink(missing_ok=True)
+
+    def compact_days(self, now_ns: int) -> None:
+        """Make days of hours, with roll-ups, where the day is complete.
+
+        Samples that come when the raw samples of their day are gone stay hours until they are dropped, too.
+
+        Raises:
+            OSError: the disk does not take them.
+        """
+        parts: defaultdict[tuple[int, str], list[Segment]] = defaultdict(list)
+        for segment in self.files.catalogue.segments():
+            if (segment.day + 1) * NS_PER_DAY + LATE_S * NS_PER_S <= now_ns:
+                parts[segment.day, segment.metric].append(segment)
+        for (day, metric), segments in sorted(parts.items()):
+            raw = [segment for segment in segments if segment.step_s == 0]
+            is_rolled_up = any(segment.step_s for segment in segments)
+            has_day = any(segment.span_s == DAY_S for segment in raw)
+            if any(segment.span_s == HOUR_S for segment in raw) and (has_day or not is_rolled_up):
+                with self._undone_on_error():
+                    self._compact_day(day, metric, raw, segments)
+
+    def drop_old(self, now_ns: int, limits: KeepLimits, log_bytes: int) -> None:
+        """Remove what is older than its retention, then the oldest of what is beyond the quota.
+
+        Raises:
+            OSError: the minutes of days that lose their raw samples cannot be written.
+        """
+        segments = self.files.catalogue.segments()
+        old = [s for s in segments if s.end_ns + round(limits.keep_s[s.step_s] * NS_PER_S) <= now_ns]
+        raw: defaultdict[tuple[int, str], list[Segment]] = defaultdict(list)
+        for segment in old:
+            if segment.step_s == 0:
+                raw[segment.day, segment.metric].append(segment)
+        minutes_from_ns = now_ns - round(limits.keep_s[MINUTE_STEP_S] * NS_PER_S)
+        for (day, metric), parts in raw.items():
+            is_whole = any(part.span_s == DAY_S for part in parts)
+            with self._undone_on_error():
+                if is_whole and (day + 1) * NS_PER_DAY > minutes_from_ns:
+                    self._roll_up(day, metric, self._slabs(metric, parts), [MINUTE_STEP_S])
+                late = 0 if is_whole else sum(part.sample_count for part in parts)
+                self._commit(parts, state={REFUSED: self.files.catalogue.state(REFUSED) + late})
+        rolled_up = [segment for segment in old if segment.step_s]
+        if rolled_up:
+            self._commit(rolled_up)
+        self._keep_quota(limits.bytes_max - log_bytes)
+
+    def _keep_quota(self, bytes_max: int) -> None:
+        segments = self.files.catalogue.segments()
+        size = sum(segment.size_bytes for segment in segments)
+        dropped = []
+        for segment in sorted(segments, key=lambda s: (s.step_s, s.start_ns, s.turn)):
+            if size <= bytes_max:
+                break
+            size -= segment.size_bytes
+            dropped.append(segment)
+        if dropped:
+            self._commit(dropped)
+
+    def _hours(self, entries: Sequence[LogEntry]) -> None:
+        by_metric: defaultdict[str, list[StoredPiece]] = defaultdict(list)
+        for entry in entries:
+            for piece in entry.pieces:
+                by_metric[piece.metric].append(piece)
+        hour_ns = HOUR_S * NS_PER_S
+        for metric, pieces in by_metric.items():
+            hours: defaultdict[int, list[StoredPiece]] = defaultdict(list)
+            for piece in merged(pieces):
+                for hour in np.unique(piece.times_ns // hour_ns).tolist():
+                    part = _measured(piece.between(hour * hour_ns, (hour + 1) * hour_ns))
+                    if part.values.size:
+                        hours[hour].append(part)
+            for hour, parts in hours.items():
+                self._write(metric, 0, HOUR_S, hour * hour_ns, partial(self._raw, parts))
+
+    def _compact_day(self, day: int, metric: str, raw: Sequence[Segment], segments: Sequence[Segment]) -> None:
+        turn = min(segment.turn for segment in raw)
+        read = self._slabs(metric, raw)
+        self._write(metric, 0, DAY_S, day * NS_PER_DAY, lambda path: self._raw(read(), path), turn)
+        self._roll_up(day, metric, read, STEPS_S)
+        self._commit(segments)
+
+    def _roll_up(
+        self, day: int, metric: str, read: Callable[[], Iterator[StoredPiece]], steps_s: Sequence[int]
+    ) -> None:
+        cells: list[Cells] = []
+        for step_s in steps_s:
+            step_ns = step_s * NS_PER_S
+            cells = [part.coarser(step_ns) for part in cells] or [cells_of(piece, step_ns) for piece in read()]
+            self._write(metric, step_s, DAY_S, day * NS_PER_DAY, partial(self._cells, cells))
+
+    def _slabs(self, metric: str, segments: Sequence[Segment]) -> Callable[[], Iterator[StoredPiece]]:
+        """A function that reads the merged samples of segments, as many entities at a time as fit into memory."""
+        files, ordered = self.files, sorted(segments, key=lambda segment: segment.turn)
+
+        def read() -> Iterator[StoredPiece]:
+            count = sum(segment.sample_count for segment in segments)
+            turns = max(-(-count // CELLS_AT_ONCE), 1)
+            if turns == 1:
+                yield from merged(_all(ordered, None))
+                return
+            for turn in range(turns):
+                size = len(files.register)
+                chosen = np.arange(size) * turns // max(size, 1) == turn
+                yield from merged(_all(ordered, chosen))
+
+        def _all(parts: Iterable[Segment], wanted: NDArray[np.bool_] | None) -> Iterator[StoredPiece]:
+            for part in parts:
+                yield from read_segment(files.folder / part.path, files.register, metric, wanted)
+
+        return read
+
+    def _raw(self, pieces: Iterable[StoredPiece], path: Path) -> WrittenSegment:
+        return write_segment(path, pieces, self.files.register)
+
+    def _cells(self, parts: Iterable[Cells], path: Path) -> WrittenSegment:
+        return write_rollup(path, parts, self.files.register)
+
+    def _write(
+        self,
+        metric: str,
+        step_s: int,
+        span_s: int,
+        start_ns: int,
+        write: Callable[[Path], WrittenSegment],
+        turn: int | None = None,
+    ) -> None:
+        """Write a file that counts from the next commit."""
+        self._number = number = max(self.files.catalogue.state(NUMBER), self._number) + 1
+        name = f"{SEGMENTS}/{number:010}.parquet"
+        done = write(self.files.folder / name)
+        last_ns = done.last_ns + max(step_s * NS_PER_S - 1, 0)
+        sizes = (done.first_ns, last_ns, done.sample_count, done.size_bytes)
+        self._waiting.append(Segment(name, turn or number, metric, step_s, span_s, start_ns, *sizes))
+
+    def _commit(
+        self,
+        removed: Sequence[Segment],
+        *,
+        facts: Sequence[StoredFact] = (),
+        presence: dict[int, bytes] | None = None,
+        state: dict[str, int] | None = None,
+    ) -> None:
+        """Let the written files count and others no more, and remove these."""
+        if self._waiting:
+            sync_folder(self.files.folder / SEGMENTS)
+        counters = {NUMBER: max(self.files.catalogue.state(NUMBER), self._number), **(state or {})}
+        self.files.catalogue.replace(self._waiting, removed, facts=facts, presence=presence, state=counters)
+        self._waiting.clear()
+        for segment in removed:
+            (self.files.folder / segment.path).unlink(missing_ok=True)
+
+    @contextmanager
+    def _undone_on_error(self) -> Iterator[None]:
+        """Remove the files that were written for a commit that did not come about."""
+        try:
+            yield
+        except BaseException:
+            for segment in self._waiting:
+                (self.files.folder / segment.path).unlink(missing_ok=True)
+            self._waiting.clear()
+            raise
+
+
+def _measured(piece: StoredPiece) -> StoredPiece:
+    """The piece without the entities and times that have no sample."""
+    missing = np.isnan(piece.values)
+    rows, columns = ~missing.all(axis=1), ~missing.all(axis=0)
+    if rows.all() and columns.all():
+        return piece
+    values = piece.values[np.ix_(rows, columns)]
+    return replace(piece, numbers=piece.numbers[rows], times_ns=piece.times_ns[columns], values=values)

@@ -1,0 +1,326 @@
+"""The sample store: what is appended is there, once, whatever happens."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
+from leadline.core.model.entities import Entity, EntityColumn, Inventory
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.vocabulary import EntityKind
+from leadline.stores.samples import SampleStore
+
+START_NS = 1_789_948_800 * 10**9  # the beginning of a day, UTC
+S = 10**9
+EVER = (0, 2**62)
+VMS = EntityColumn([Entity(EntityKind.VM, f"vm{i}", Entity(EntityKind.HOST, "esx")) for i in range(5)])
+
+
+def capture_of(
+    values: Any, times_s: Any, metric: str = "cpu_ready_pct", vms: Any = VMS, inventory: Inventory | None = None
+) -> Capture:
+    array = np.asarray(values, dtype=np.float32)
+    times_ns = START_NS + np.asarray(times_s, dtype=np.int64) * S
+    group = SeriesGroup(metric, vms, times_ns, array, 20.0)
+    return Capture([group], [SourceInfo("vc", "vcenter", "vCenter", host="vc1")], inventory or Inventory())
+
+
+def series(store: SampleStore, metric: str = "cpu_ready_pct", **chosen: Any) -> dict[tuple[str, int], float]:
+    """Every measured sample: (VM, second) -> value; fails on one that is there twice."""
+    samples: dict[tuple[str, int], float] = {}
+    for group in store.read(*EVER, metrics=[metric], **chosen).groups:
+        for row, entity in enumerate(group.entities):
+            for time_ns, value in zip(group.times_ns.tolist(), group.values[row].tolist(), strict=True):
+                if not math.isnan(value):
+                    key = (entity.name, (time_ns - START_NS) // S)
+                    assert key not in samples
+                    samples[key] = value
+    return samples
+
+
+def reopened(store: SampleStore) -> SampleStore:
+    store.close()
+    return SampleStore(store.folder)
+
+
+AWKWARD = [0.0, 1.0, -3.0, 0.1, 12.34, 1e-30, 3e38, float("inf"), -float("inf"), 1 / 3, 2.0**31, 123456.789, 5e-45]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_values_come_back_exactly(tmp_path: Path, whole: bool) -> None:
+    rng = np.random.default_rng(1)
+    rows = [rng.permutation(AWKWARD), np.arange(13), np.arange(13) / 100, np.full(13, np.nan), rng.normal(size=13)]
+    values = np.asarray(rows, dtype=np.float32)
+    values[2, 3] = np.nan
+    with SampleStore(tmp_path) as store:
+        store.append(capture_of(values, 20 * np.arange(13)))
+        if whole:
+            store.maintain(whole=True)
+            assert store.status().segment_count > 0
+        expected = {
+            (VMS[row].name, 20 * column): float(values[row, column])
+            for row, column in zip(*np.nonzero(~np.isnan(values)), strict=True)
+        }
+        assert series(store) == expected
+        part = store.read(START_NS + 20 * S, START_NS + 60 * S, entities=[VMS[1]])
+        assert [list(group.entities) for group in part.groups] == [[VMS[1]]]
+        assert part.groups[0].values.tolist() == [[1.0, 2.0]]
+        assert part.groups[0].interval_s == 20.0
+        assert part.sources[0].host == "vc1"
+        assert store.read(*EVER, metrics=["other"]).groups == []
+        assert store.metrics() == ["cpu_ready_pct"]
+        assert store.span_ns() == (START_NS, START_NS + 240 * S)
+
+
+@pytest.mark.parametrize("steps", [(), (0, 1, 2, 3), (3,), (1,)])
+def test_samples_are_kept_once(tmp_path: Path, steps: tuple[int, ...]) -> None:
+    """Given twice, late, after the clock went back, with other VMs: the first measured value stays."""
+    some = EntityColumn(VMS[3:])
+    captures = [
+        capture_of([[1, 2], [1, 2], [np.nan, 2], [1, 2], [1, 2]], [100, 120]),
+        capture_of([[9, 3], [9, 3], [7, 3], [9, 3], [9, 3]], [120 - 20, 140]),
+        capture_of([[5], [5]], [20], vms=some),
+        capture_of([[8, 8, 6], [8, 8, 6]], [20, 100, 4000], vms=some),
+    ]
+    store = SampleStore(tmp_path)
+    for step, capture in enumerate(captures):
+        store.append(capture)
+        if step in steps:
+            store.maintain(whole=True)
+    for _ in range(2):
+        values = series(store)
+        for vm in range(5):
+            expected = {100: 7.0 if vm == 2 else 1.0, 120: 2.0, 140: 3.0} | ({20: 5.0, 4000: 6.0} if vm >= 3 else {})
+            assert {second: value for (name, second), value in values.items() if name == f"vm{vm}"} == expected
+        store = reopened(store)
+    store.close()
+
+
+def test_an_entity_that_is_named_twice_is_kept_once(tmp_path: Path) -> None:
+    with SampleStore(tmp_path) as store:
+        store.append(capture_of([[1], [2]], [0], vms=[VMS[0], VMS[0]]))
+        assert series(store) == {("vm0", 0): 1.0}
+
+
+def test_facts_keep_their_last_value(tmp_path: Path) -> None:
+    inventory = Inventory()
+    inventory.add(VMS[0], "vc", vcpu_count=4, power_state="on")
+    inventory.add(VMS[1], "vc")
+    inventory.links[Entity(EntityKind.GUEST, "g")] = VMS[0]
+    store = SampleStore(tmp_path)
+    store.append(capture_of(np.zeros((5, 1)), [0], inventory=inventory))
+    size = (tmp_path / "log" / "0000000001.log").stat().st_size
+    store.append(capture_of(np.zeros((5, 1)), [20], inventory=inventory))
+    assert (tmp_path / "log" / "0000000001.log").stat().st_size - size < size
+    inventory.facts[VMS[0]].clear()
+    inventory.add(VMS[0], "vc", vcpu_count=8)
+    store.append(Capture([], [], inventory))
+    for _ in range(3):
+        known = store.read(*EVER).inventory
+        assert known.get(VMS[0], "vcpu_count") == 8
+        assert known.get(VMS[0], "power_state") == "on"
+        assert VMS[1] in known.facts
+        assert known.links == {Entity(EntityKind.GUEST, "g"): VMS[0]}
+        store.maintain(whole=True)
+        store = reopened(store)
+    store.close()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "zeros"])
+def test_a_torn_end_of_the_log_is_cut(tmp_path: Path, damage: str) -> None:
+    store = SampleStore(tmp_path)
+    store.append(capture_of(np.full((5, 1), 1.0), [0]))
+    path = tmp_path / "log" / "0000000001.log"
+    size = path.stat().st_size
+    store.append(capture_of(np.full((5, 1), 2.0), [20]))
+    store.close()
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        content = content[: (size + len(content)) // 2]
+    elif damage == "flip":
+        content[-1] ^= 1
+    else:
+        content[size:] = bytes(len(content) - size)
+    path.write_bytes(content)
+    with SampleStore(tmp_path) as again:
+        assert series(again) == {(f"vm{i}", 0): 1.0 for i in range(5)}
+        again.append(capture_of(np.full((5, 1), 3.0), [40]))
+        again.maintain(whole=True)
+        assert len(series(again)) == 10
+
+
+def test_two_writers_are_refused(tmp_path: Path) -> None:
+    with SampleStore(tmp_path) as store:
+        store.append(capture_of(np.ones((5, 1)), [0]))
+        with pytest.raises(UsageError, match=rf"process {os.getpid()} writes to this store; expected one writer"):
+            SampleStore(tmp_path)
+        with SampleStore(tmp_path, read_only=True) as reader:
+            assert len(series(reader)) == 5
+            with pytest.raises(UsageError, match="opened for reading"):
+                reader.append(capture_of(np.ones((5, 1)), [0]))
+    SampleStore(tmp_path).close()
+
+
+def test_there_must_be_a_store_to_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no sample store"):
+        SampleStore(tmp_path, read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_are_private(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with SampleStore(folder) as store:
+        store.append(capture_of(np.ones((5, 1)), [0]))
+        store.maintain(whole=True)
+        store.append(capture_of(np.ones((5, 1)), [20]))
+        assert {path.stat().st_mode & 0o077 for path in (folder, *folder.rglob("*"))} == {0}
+
+
+_WRITER = """
+import os, struct, sys
+from pathlib import Path
+import numpy as np
+from tests.stores.test_samples import VMS, capture_of
+from leadline.stores.samples import SampleStore
+first = int(sys.argv[2])
+store = SampleStore(Path(sys.argv[1]))
+for number in range(first, first + 100000):
+    store.append(capture_of(np.full((5, 1), number % 1000), [20 * number]))
+    os.write(1, struct.pack("<q", number))
+    if number % 7 == 0:
+        store.maintain(whole=True)
+"""
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.slow)])
+def test_a_kill_loses_nothing_acknowledged(tmp_path: Path, kills: int) -> None:
+    acknowledged: list[int] = []
+    folder = tmp_path / "store"
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    for kill in range(kills):
+        words = [sys.executable, "-c", _WRITER, str(folder), str(kill * 900)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            received = child.stdout.read(8)
+            threading.Timer(rng.uniform(0, 0.15), child.send_signal, [signal.SIGKILL]).start()
+            received += child.stdout.read()
+        whole = received[: len(received) // 8 * 8]
+        assert whole, f"seed {seed}"
+        acknowledged += [number for (number,) in struct.iter_unpack("<q", whole)]
+        with SampleStore(folder, read_only=True) as reader:
+            assert_acknowledged(reader, acknowledged, seed)
+    with SampleStore(folder) as store:
+        store.maintain(whole=True)
+        assert_acknowledged(store, acknowledged, seed)
+        counted = {path.name for path in (folder / "segments").iterdir()}
+        assert len(counted) == store.status().segment_count
+        assert list((folder / "log").iterdir()) == []
+
+
+def assert_acknowledged(store: SampleStore, acknowledged: list[int], seed: int) -> None:
+    samples = series(store)
+    missing = [n for n in acknowledged for vm in range(5) if samples.get((f"vm{vm}", 20 * n)) != n % 1000]
+    assert missing == [], f"seed {seed}"
+
+
+def test_a_full_disk_stops_and_goes_on(tmp_path: Path) -> None:
+    """The kernel refuses to let a file grow, as a full disk does; later it lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with SampleStore(tmp_path) as store:
+        store.append(capture_of(np.full((5, 1), 1.0), [0]))
+        size = (tmp_path / "log" / "0000000001.log").stat().st_size
+        try:
+            for attempt, room in enumerate((1, 100, 1000)):
+                resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, hard))
+                with pytest.raises(ToolError, match="cannot be used"):
+                    store.append(capture_of(np.full((5, 100), 2.0), 20 + np.arange(100)))
+                assert len(series(store)) == 5
+                assert store.status().refusals == attempt + 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            signal.signal(signal.SIGXFSZ, handler)
+        store.append(capture_of(np.full((5, 1), 3.0), [40]))
+        assert len(series(store)) == 10
+    with SampleStore(tmp_path) as store:
+        assert len(series(store)) == 10
+
+
+def test_a_full_disk_during_compaction_changes_nothing(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with SampleStore(tmp_path) as store:
+        store.append(capture_of(np.random.default_rng(1).random((5, 300)), np.arange(300)))
+        before = series(store)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+            with pytest.raises(ToolError, match="cannot be used"):
+                store.maintain(whole=True)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            signal.signal(signal.SIGXFSZ, handler)
+        assert list((tmp_path / "segments").iterdir()) == []
+        assert series(store) == before
+        store.maintain(whole=True)
+        assert series(store) == before
+        assert store.status().segment_count == 1
+
+
+_READER = """
+import sys
+from pathlib import Path
+from tests.stores.test_samples import EVER, series
+from leadline.stores.samples import SampleStore
+before = 0
+with SampleStore(Path(sys.argv[1]), read_only=True) as reader:
+    print("open", flush=True)
+    while True:
+        samples = series(reader)
+        seconds = {second for _, second in samples}
+        assert len(samples) == 5 * len(seconds), "half a capture"
+        assert len(seconds) >= before, "samples went away"
+        assert not seconds or len(seconds) == max(seconds) // 20 + 1, "a hole"
+        before = len(seconds)
+        if before >= 300:
+            break
+"""
+
+
+def test_a_reader_sees_whole_captures_while_the_store_is_compacted(tmp_path: Path) -> None:
+    with SampleStore(tmp_path) as store:
+        words = [sys.executable, "-c", _READER, str(tmp_path)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reader:
+            assert reader.stdout is not None and reader.stderr is not None
+            reader.stdout.readline()
+            for number in range(300):
+                store.append(capture_of(np.full((5, 1), number), [20 * number]))
+                if number % 5 == 0:
+                    store.maintain(whole=True)
+            errors = reader.stderr.read()
+        assert reader.returncode == 0, errors.decode()
+
+
+def test_a_gap_is_told(tmp_path: Path) -> None:
+    with SampleStore(tmp_path) as store:
+        store.append(capture_of(np.ones((5, 30)), 20 * np.arange(30)))
+        store.maintain(whole=True)
+        store.append(capture_of(np.ones((5, 30)), 3600 + 20 * np.arange(30)))
+        gap = (START_NS + 600 * S, START_NS + 3600 * S)
+        assert store.status().gaps_ns == (gap,)
+        warnings = store.read(*EVER).sources[-1].warnings
+        assert [warning.code for warning in warnings] == ["gap"]
+        assert "2026-09-21T00:10:00 to 2026-09-21T01:00:00" in warnings[0].message
