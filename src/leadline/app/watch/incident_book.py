@@ -82,6 +82,16 @@ class IncidentBook:
         """The incidents that go on."""
         return tuple(self._open.values())
 
+    def get(self, number: str) -> LiveIncident | None:
+        """An incident that is open or was closed a short while ago."""
+        return self._open.get(number) or self._closed.get(number)
+
+    def with_capture(self, incident: LiveIncident, path: str) -> LiveIncident:
+        """An incident with the place of its own recording, from now on."""
+        updated = replace(incident, capture=path)
+        (self._open if incident.is_open else self._closed)[incident.id] = updated
+        return updated
+
     def judged(self, suspicions: Iterable[Suspicion], capture: Capture, now_ns: int) -> list[IncidentStep]:
         """Take a judgement in; what became of each incident it concerns.
 

@@ -23,13 +23,11 @@ GAP_INTERVALS = 2.5  # a pause of so many intervals is a gap
 
 
 class Sampler(Protocol):
-    """An open source.
+    """An open source."""
 
-    Attributes:
-        notes: what it leaves out, and why.
-    """
-
-    notes: list[str]
+    @property
+    def notes(self) -> list[str]:
+        """What it leaves out, and why."""
 
     def sample(self) -> Capture | None:
         """Take a sample: what is new, or None where it is read elsewhere.

@@ -78,13 +78,13 @@ class Teller:
             # Before a command could be started that would inherit them.
             withhold(one.settings)
 
-    def tell(self, notice: Notice) -> None:
-        """Keep a notice for every receiver; it is on the disk when this returns.
+    def tell(self, notice: Notice, names: Sequence[str] | None = None) -> None:
+        """Keep a notice for some receivers, or for all of them; it is on the disk when this returns.
 
         Raises:
             ToolError: the queue cannot be written.
         """
-        self._queue.put(notice, tuple(self._receivers))
+        self._queue.put(notice, tuple(self._receivers if names is None else names))
 
     def send_due(self) -> SendingRound:
         """Send what is due, to all receivers at once and to each in order; what fails is tried again later.

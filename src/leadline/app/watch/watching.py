@@ -1,0 +1,311 @@
+"""The loop of a watch: what sources gave is kept, judged and told, step by step.
+
+A step reads what is new, keeps it in the store before anything else, moves the live window on, and now and then judges
+it. What a judgement says becomes incidents; who is to know is told by a queue on the disk. Whatever fails in a step is
+said and tried again in the next one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, Step
+from leadline.app.watch.sources import SourceEvent, WatchedSource
+from leadline.app.watch.suspicions import Suspicion, suspicions_of
+from leadline.app.watch.window import LiveWindow
+from leadline.core.contracts.notifier import Notice, NoticeState
+from leadline.core.io.parquet import save
+from leadline.core.io.private import private_folder
+from leadline.core.model.capture import NS_PER_S, Capture
+from leadline.core.model.errors import LeadlineError
+from leadline.core.model.profile import Profile
+from leadline.core.model.vocabulary import Severity
+from leadline.stores.incidents import IncidentStore, LiveIncident, Marker
+
+if TYPE_CHECKING:
+    from leadline.app.watch.recorded import RecordedFiles
+    from leadline.app.watch.settings import ReceiverSettings, WatchSettings
+    from leadline.app.watch.telling import Teller
+    from leadline.core.model.finding import Diagnosis
+    from leadline.stores.samples import SampleStore
+
+BEFORE_S, AFTER_S = 600.0, 600.0  # of an incident, in its own recording
+SEND_EVERY_S, MAINTAIN_EVERY_S, FACTS_EVERY_S = 2.0, 60.0, 3600.0
+EVENTS_KEPT = 200
+_NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", "provisioned_gib"})  # they move along
+JUDGE_SHARE_MAX = 0.25  # of the time: a judgement that takes longer is made less often
+_STATES = {Step.OPENED: NoticeState.OPENED, Step.CHANGED: NoticeState.WORSENED, Step.CLOSED: NoticeState.CLOSED}
+
+Say = Callable[["Diagnosis", Capture, Suspicion], tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """Something that a watch says: a source that went down, a disk that is full."""
+
+    time_ns: int
+    about: str
+    text: str
+    is_bad: bool
+
+
+@dataclass(slots=True)
+class Judged:
+    """The last judgement: when, of what, and how long it took."""
+
+    time_ns: int = 0
+    duration_s: float = 0.0
+    diagnosis: Diagnosis | None = None
+    suspicions: tuple[Suspicion, ...] = ()
+
+
+@dataclass(eq=False)
+class Watch:
+    """A watch that runs.
+
+    Args:
+        settings: what it does.
+        sources: that are sampled in threads of their own; started by `run`.
+        files: what recorders and others append to.
+        store: where samples are kept.
+        incidents: where incidents are kept.
+        say: title and text of a suspicion.
+        teller: tells people; None for nobody.
+        profile: a site's own limits.
+    """
+
+    settings: WatchSettings
+    sources: tuple[WatchedSource, ...]
+    files: RecordedFiles
+    store: SampleStore
+    incidents: IncidentStore
+    say: Say
+    teller: Teller | None = None
+    profile: Profile = field(default_factory=Profile)
+    window: LiveWindow = field(init=False)
+    book: IncidentBook = field(init=False)
+    judged: Judged = field(default_factory=Judged)
+    events: deque[WatchEvent] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
+    sample_count: int = 0
+    lost_count: int = 0  # readings that a full disk did not take before the window had moved on
+    began_ns: int = field(default_factory=time.time_ns)
+    _capturing: set[str] = field(default_factory=set)
+    _due: dict[str, float] = field(default_factory=dict)
+    _unstored: list[Capture] = field(default_factory=list)
+    _failing: dict[str, str] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.window = LiveWindow(self.settings.window_minutes * 60.0, [])
+        self.book = IncidentBook(self._said)
+        now_ns = time.time_ns()
+        known = self.incidents.between(now_ns - _ns(REOPEN_WITHIN_S), now_ns)
+        self.book.take_up([*self.incidents.open_ones(), *(one for one in known if not one.is_open)])
+
+    def run(self, over: threading.Event, stepped: Callable[[], None] | None = None) -> None:
+        """Watch until it is over.
+
+        Args:
+            over: set by whoever ends it.
+            stepped: called after each step, such as to redraw a screen.
+        """
+        for source in self.sources:
+            source.start()
+        sender = threading.Thread(target=self._send, args=(over,), name="leadline-notices", daemon=True)
+        sender.start()
+        try:
+            while not over.is_set():
+                began = time.monotonic()
+                self.step()
+                if stepped is not None:
+                    stepped()
+                over.wait(max(self.settings.read_every_s - (time.monotonic() - began), 0.05))
+        finally:
+            for source in self.sources:
+                source.close()
+            with self.lock:
+                self._take_in()
+            sender.join(15.0)
+            self.store.close()
+
+    def step(self) -> list[IncidentStep]:
+        """Take in what is new, and judge it where that is due."""
+        with self.lock:
+            self._take_in()
+            steps: list[IncidentStep] = []
+            if self.window.changed and self._is_due("judge", self._judge_every_s()):
+                steps = self._try("judging", self._judge) or []
+            for one in steps:
+                self._try("incidents", partial(self._keep, one))
+            if self._is_due("maintain", MAINTAIN_EVERY_S):
+                self._try("store", self.store.maintain)
+                self._try("captures", self._write_captures)
+            return steps
+
+    def _take_in(self) -> None:
+        """Keep what is new, then put it into the window."""
+        captures = [capture for source in self.sources for capture in source.take()]
+        if self._is_due("facts", FACTS_EVERY_S):
+            for source in self.sources:
+                if source.kind == "linux":
+                    self._try("facts", partial(self.files.add_facts, source.name))
+        recorded = self._try("files", self.files.read)
+        captures += [] if recorded is None else [recorded]
+        for source in self.sources:
+            for event in source.events():
+                self._source_event(event)
+        self._unstored += [capture for capture in captures if capture.groups or capture.inventory.facts]
+        self._try("store", self._store)
+        for capture in captures:
+            self._mark_changes(capture)
+            self.window.take(capture)
+            self.sample_count += sum(group.values.size for group in capture.groups)
+
+    def _store(self) -> None:
+        """Keep what is not kept yet; what a full disk refuses waits for the next step, as far as the window reaches."""
+        newest_ns = max((span[1] for capture in self._unstored if (span := capture.span_ns())), default=0)
+        oldest_ns = newest_ns - round(self.window.span_s * NS_PER_S)
+        before = len(self._unstored)
+        self._unstored = [one for one in self._unstored if (one.span_ns() or (0, newest_ns))[1] >= oldest_ns]
+        self.lost_count += before - len(self._unstored)
+        while self._unstored:
+            self.store.append(self._unstored[0])
+            del self._unstored[0]
+
+    def _judge_every_s(self) -> float:
+        return max(self.settings.judge_every_s, self.judged.duration_s / JUDGE_SHARE_MAX)
+
+    def _judge(self) -> list[IncidentStep]:
+        began = time.monotonic()
+        capture = self.window.capture
+        span = capture.span_ns()
+        if span is None:
+            return []
+        diagnosis = diagnose(capture, self.profile)
+        suspicions = suspicions_of(diagnosis, capture.inventory, span[1])
+        self.judged = Judged(span[1], 0.0, diagnosis, suspicions)
+        steps = self.book.judged(suspicions, capture, span[1])
+        self.judged.duration_s = time.monotonic() - began
+        return steps
+
+    def _said(self, suspicion: Suspicion) -> tuple[str, str]:
+        assert self.judged.diagnosis is not None  # it is where suspicions come from
+        return self.say(self.judged.diagnosis, self.window.capture, suspicion)
+
+    def _keep(self, step: IncidentStep) -> None:
+        """Keep what became of an incident, and tell who is to know."""
+        incident = step.incident
+        self.incidents.save(incident)
+        if step.step in (Step.OPENED, Step.REOPENED):
+            self._capturing.add(incident.id)
+        state = _STATES.get(step.step)
+        if state is None or self.teller is None:
+            return
+        windows = self.incidents.maintenance(incident.seen_ns)
+        if any(window.covers(place, incident.seen_ns) for window in windows for place in incident.places):
+            return
+        names = [one.name for one in self.settings.tell if _wants(one, incident, state)]
+        if names:
+            self.teller.tell(notice_of(incident, state, self.settings.page.link), names)
+
+    def _write_captures(self) -> None:
+        """Write the recording of each incident that is open or was until a short while ago."""
+        for number in list(self._capturing):
+            incident = self.book.get(number)
+            if incident is None:
+                self._capturing.discard(number)
+                continue
+            end_ns = self.judged.time_ns if incident.closed_ns is None else incident.closed_ns + _ns(AFTER_S)
+            folder = private_folder(self.settings.store.path() / "incidents")
+            path = folder / f"{number}.parquet"
+            save(self.store.read(incident.opened_ns - _ns(BEFORE_S), end_ns), path)
+            if not incident.capture:
+                self.incidents.save(self.book.with_capture(incident, str(path)))
+            if incident.closed_ns is not None and self.judged.time_ns >= end_ns:
+                self._capturing.discard(number)
+
+    def _mark_changes(self, capture: Capture) -> None:
+        """Keep settings that are not what they were as known changes."""
+        known = self.window.inventory.facts
+        span = capture.span_ns()
+        time_ns = time.time_ns() if span is None else span[1]
+        for entity, facts in capture.inventory.facts.items():
+            before = known.get(entity, {})
+            for name, fact in facts.items():
+                if name in before and before[name].value != fact.value and name not in _NOT_SETTINGS:
+                    text = f"{name}: {_short(before[name].value)} -> {_short(fact.value)}"
+                    self._mark(Marker(time_ns, "setting", str(entity), text))
+
+    def _source_event(self, event: SourceEvent) -> None:
+        self.events.append(WatchEvent(event.time_ns, event.source, event.text, not event.is_up))
+        kind = "source up" if event.is_up else "source down"
+        self._mark(Marker(event.time_ns, kind, event.source, event.text))
+
+    def _mark(self, marker: Marker) -> None:
+        self._try("incidents", partial(self.incidents.mark, marker))
+
+    def _is_due(self, name: str, every_s: float) -> bool:
+        now = time.monotonic()
+        if now < self._due.get(name, 0.0):
+            return False
+        self._due[name] = now + every_s
+        return True
+
+    def _try(self, name: str, action: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
+        """Do something that may fail: it is said once when it begins to fail, and once when it works again."""
+        try:
+            result = action()
+        except (LeadlineError, OSError) as error:
+            if self._failing.get(name) != str(error):
+                self.events.append(WatchEvent(time.time_ns(), name, str(error), is_bad=True))
+            self._failing[name] = str(error)
+            return None
+        if self._failing.pop(name, None) is not None:
+            self.events.append(WatchEvent(time.time_ns(), name, "works again", is_bad=False))
+        return result
+
+    def _send(self, over: threading.Event) -> None:
+        while self.teller is not None:
+            is_last = over.wait(SEND_EVERY_S)
+            outcome = self._try("notices", self.teller.send_due)
+            for failure in () if outcome is None else outcome.failed:
+                self.events.append(WatchEvent(time.time_ns(), failure.delivery.receiver, failure.error, is_bad=True))
+            if is_last:
+                return
+
+
+def notice_of(incident: LiveIncident, state: NoticeState, link: str) -> Notice:
+    """What people are told of an incident."""
+    return Notice(
+        incident=incident.id,
+        state=state,
+        severity=incident.severity,
+        entity=incident.entity,
+        cause=incident.cause,
+        title=incident.title,
+        text=incident.text,
+        opened_ns=incident.opened_ns,
+        closed_ns=incident.closed_ns,
+        link=f"{link.rstrip('/')}/incidents/{incident.id}" if link else "",
+        capture=incident.capture,
+    )
+
+
+def _wants(receiver: ReceiverSettings, incident: LiveIncident, state: NoticeState) -> bool:
+    return state.value in receiver.on and incident.severity >= Severity[receiver.severity.upper()]
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * NS_PER_S)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
