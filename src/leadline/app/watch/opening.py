@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 IN_MEMORY = Path("/dev/shm")
 DAY_S = 86400.0
-_EVERY_S = {"linux": 1.0, "postgresql": 1.0, "mysql": 1.0, "qemu": 1.0, "vcenter": 20.0}
+EVERY_S = {"linux": 1.0, "postgresql": 1.0, "mysql": 1.0, "qemu": 1.0, "vcenter": 20.0}
 # What a watch asks of a collector besides its settings.
-_OPTIONS: dict[str, dict[str, Any]] = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "postgresql": {"active_sessions_every_ms": 1000, "whole_rows": True},
     "mysql": {"active_sessions_every_ms": 1000},
 }
@@ -86,12 +86,17 @@ def sampler_of(settings: SourceSettings) -> Sampler:
     return unit.watch(settings.address(), **settings.options)  # type: ignore[arg-type]
 
 
+def sample_interval_s(settings: SourceSettings) -> float:
+    """The interval of samples of a source, seconds."""
+    return settings.every_s or EVERY_S.get(settings.kind, 5.0)
+
+
 def _source(settings: SourceSettings, files: RecordedFiles) -> WatchedSource:
     collector = cast("str", settings.collector)
-    every_s = settings.every_s or _EVERY_S.get(collector, 5.0)
+    every_s = sample_interval_s(settings)
     if not has_files(collector):
         return WatchedSource(settings.name, collector, lambda: sampler_of(settings), every_s)
-    options = _OPTIONS.get(collector, {}) | settings.options
+    options = OPTIONS.get(collector, {}) | settings.options
 
     def open_recorder() -> Sampler:
         return files.recorder(settings.name, collector, settings.address(), options)()

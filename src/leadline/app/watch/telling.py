@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
 
 from leadline.core.contracts.discovery import load_unit
-from leadline.core.contracts.notifier import Notifier
+from leadline.core.contracts.notifier import Notice, NoticeState, Notifier
 from leadline.core.model.errors import LeadlineError, UsageError
+from leadline.core.model.vocabulary import Severity
 from leadline.core.system.secret import scrubbed
 from leadline.core.system.secret_sources import withhold
 
 if TYPE_CHECKING:
-    from leadline.core.contracts.notifier import Notice
     from leadline.stores.notices import Delivery, NoticeQueue
 
 THREADS_MAX = 8
@@ -86,6 +86,14 @@ class Teller:
         """
         self._queue.put(notice, tuple(self._receivers if names is None else names))
 
+    def states(self) -> dict[str, dict[str, Any]]:
+        """How each receiver fares, as plain data.
+
+        Raises:
+            ToolError: the queue cannot be read.
+        """
+        return {name: asdict(state) for name, state in self._queue.states().items()}
+
     def send_due(self) -> SendingRound:
         """Send what is due, to all receivers at once and to each in order; what fails is tried again later.
 
@@ -130,6 +138,26 @@ class Teller:
         except Exception as error:  # a defect of a notifier ends no watch
             return scrubbed(f"{receiver.notifier} failed ({type(error).__name__}: {error})")
         return ""
+
+
+def send_test(receiver: Receiver, now_ns: int) -> str:
+    """Send a test notice to a receiver, at once; why it was not taken, or an empty text."""
+    notice = Notice(
+        incident="test",
+        state=NoticeState.TEST,
+        severity=Severity.INFO,
+        entity="",
+        cause="",
+        title="Leadline: a test. Nothing is wrong.",
+        text="Somebody tried whether notices of `leadline watch` arrive here. They do.",
+        opened_ns=now_ns,
+    )
+    unit = cast("Notifier", load_unit("notifier", receiver.notifier))
+    try:
+        unit.send(receiver.settings, notice)
+    except LeadlineError as error:
+        return str(error)
+    return ""
 
 
 def _wrong(where: str, problem: str, expected: str) -> UsageError:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from leadline.app.watch.settings import ReceiverSettings, WatchSettings
     from leadline.app.watch.telling import Teller
     from leadline.core.model.finding import Diagnosis
-    from leadline.stores.samples import SampleStore
+    from leadline.stores.samples import SampleStore, StoreStatus
 
 BEFORE_S, AFTER_S = 600.0, 600.0  # of an incident, in its own recording
 SEND_EVERY_S, MAINTAIN_EVERY_S, FACTS_EVERY_S = 2.0, 60.0, 3600.0
@@ -93,6 +93,8 @@ class Watch:
     book: IncidentBook = field(init=False)
     judged: Judged = field(default_factory=Judged)
     events: deque[WatchEvent] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
+    stored: StoreStatus | None = None  # once a minute
+    last_steps: tuple[IncidentStep, ...] = ()
     sample_count: int = 0
     lost_count: int = 0  # readings that a full disk did not take before the window had moved on
     began_ns: int = field(default_factory=time.time_ns)
@@ -142,10 +144,11 @@ class Watch:
             steps: list[IncidentStep] = []
             if self.window.changed and self._is_due("judge", self._judge_every_s()):
                 steps = self._try("judging", self._judge) or []
+            self.last_steps = tuple(steps)
             for one in steps:
                 self._try("incidents", partial(self._keep, one))
             if self._is_due("maintain", MAINTAIN_EVERY_S):
-                self._try("store", self.store.maintain)
+                self._try("store", self._maintain)
                 self._try("captures", self._write_captures)
             return steps
 
@@ -178,6 +181,10 @@ class Watch:
         while self._unstored:
             self.store.append(self._unstored[0])
             del self._unstored[0]
+
+    def _maintain(self) -> None:
+        self.store.maintain()
+        self.stored = self.store.status()
 
     def _judge_every_s(self) -> float:
         return max(self.settings.judge_every_s, self.judged.duration_s / JUDGE_SHARE_MAX)

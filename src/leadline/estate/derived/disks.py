@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 MS_PER_S = 1000.0
 # sda1 and nvme0n1p1 are parts of sda and nvme0n1; nvme0n1, dm-0, loop0 and md0 are disks of their own.
-_PARTITION = re.compile(r"^((?:s|h|v|xv)d[a-z]+)\d+$|^((?:nvme\d+n|mmcblk|loop|md|nbd)\d+)p\d+$|^(disk\d+)s\d+(?:s\d+)?$")
+_PARTITION = re.compile(
+    r"^((?:s|h|v|xv)d[a-z]+)\d+$|^((?:nvme\d+n|mmcblk|loop|md|nbd)\d+)p\d+$|^(disk\d+)s\d+(?:s\d+)?$"
+)
 # Where one device serves several roles, it must be as quick as the most demanding one needs.
 _DEMAND = (Role.WAL, Role.DATA, Role.TEMP, Role.SYSTEM, Role.BACKUP)
 

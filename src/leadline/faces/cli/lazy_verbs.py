@@ -49,6 +49,13 @@ class _LazyGroup(TyperGroup):
         self._stems = verb_stems(self.package)
         super().__init__(**{**attributes, "commands": {name: TyperCommand(name) for name in self._stems}})
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer does not name it
+        """The words of the command line; those of a group with a verb of its own choice may leave it out."""
+        default = getattr(import_module(self.package), "DEFAULT", "")
+        if default and (not args or (args[0].startswith("-") and args[0] not in {"--help", "-h"})):
+            args = [default, *args]
+        return super().parse_args(ctx, args)
+
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:  # noqa: ANN401 - typer does not name it
         """The verb itself, with its options."""
         stem = self._stems.get(cmd_name)

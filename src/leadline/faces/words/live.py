@@ -1,4 +1,4 @@
-"""What a watch says of an incident: a line for a subject or a list, and the first screen of its answer as plain text."""
+"""What a watch says of an incident: a line for a subject or a list, and the first screen of its answer."""
 
 from __future__ import annotations
 
