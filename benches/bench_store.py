@@ -73,7 +73,8 @@ class Counters:
         return course
 
     def _constant(self, name: str, count: int) -> Floats:
-        return np.repeat(np.rint(self.size[name] * 4096) * 1024, count, axis=1)
+        values: Floats = np.repeat(np.rint(self.size[name] * 4096) * 1024, count, axis=1)
+        return values
 
     def _zero(self, name: str, count: int) -> Floats:
         busy = self.size[name] > 7.0  # a VM in twenty has something now and then
@@ -84,7 +85,10 @@ class Counters:
         return self.random.poisson(self.size[name] * np.exp(0.4 * self._noise(name, count))).astype(np.float64)
 
     def _percent(self, name: str, count: int) -> Floats:
-        return np.rint(np.clip(8 * self.size[name] * np.exp(0.3 * self._noise(name, count)), 0, 100) * 100) / 100
+        values: Floats = (
+            np.rint(np.clip(8 * self.size[name] * np.exp(0.3 * self._noise(name, count)), 0, 100) * 100) / 100
+        )
+        return values
 
     def _rate(self, name: str, count: int) -> Floats:
         course = self._noise(name, count, 0.9)
@@ -98,7 +102,8 @@ class Counters:
         walk = np.cumsum(np.where(moves, np.rint(self.random.normal(0, 40, (self.vms, count))), 0), axis=1)
         walk += self.last[name]
         self.last[name] = walk[:, -1:]
-        return np.abs(np.rint(self.size[name] * 1e6 / 4) + np.rint(walk)) * 4
+        values: Floats = np.abs(np.rint(self.size[name] * 1e6 / 4) + np.rint(walk)) * 4
+        return values
 
 
 def fill(store: SampleStore, counters: Counters, samples: int, batch: int) -> tuple[float, float, int]:
@@ -177,16 +182,16 @@ def report(folder: Path, options: argparse.Namespace) -> list[str]:
     rolled_up_bytes = status.rolled_up_bytes / count
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{count / 1e6:.1f} million samples of {options.vms} VMs x {len(counters.metrics)} metrics every {options.every} s"
+        f"{count / 1e6:.1f} million samples: {options.vms} VMs x {len(counters.metrics)} metrics every {options.every} s"
     )
     print(
-        f"append   {append_s:8.1f} s  {count / append_s / 1e6:6.2f} million samples/s, durable after every {options.batch}"
+        f"append   {append_s:8.1f} s  {count / append_s / 1e6:6.2f} million/s, {options.batch} a series durable at once"
     )
     print(f"compact  {compact_s + day_s:8.1f} s  (the last step {day_s:.1f} s)")
     print(f"ingest   {count / (append_s + compact_s + day_s) / 1e6:8.2f} million samples/s in all")
     print(f"size     {status.size_bytes / 1e6:8.1f} MB in {status.segment_count} segments, peak memory {peak:.0f} MiB")
     print(
-        f"raw      {raw_bytes:8.3f} bytes a raw sample (with times, log and catalogue), {status.sample_count / 1e6:.1f} million kept"
+        f"raw      {raw_bytes:8.3f} bytes a raw sample, with times and catalogue; {status.sample_count / 1e6:.0f} million"
     )
     print(f"roll-ups {rolled_up_bytes:8.3f} bytes a sample")
     answers = queries(folder, counters, end_ns)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +125,6 @@ class SampleStore:
         self._opened_s, self._refused_appends = 0.0, 0
         self._known_facts: dict[tuple[str, str], str] = {}
         self._last_inventory: tuple[Inventory, int] | None = None
-        self._origins: dict[SourceInfo, str] = {}
         if read_only and not (self.folder / CATALOGUE).is_file():
             raise UsageError(
                 str(folder),
@@ -172,14 +171,16 @@ class SampleStore:
             ToolError: the disk does not take it; nothing of it is kept, and the next append tries again.
         """
         self._must_write()
-        pieces = [piece for group in capture.groups if (piece := self._piece(capture, group)) is not None]
-        changed_ns = max((int(piece.times_ns.max()) for piece in pieces), default=time.time_ns())
+        origins = [_origin(source) for source in capture.sources]
+        pieces = [piece for group in capture.groups if (piece := self._piece(origins, group)) is not None]
+        span_ns = _times_of(pieces)
+        changed_ns = time.time_ns() if span_ns is None else span_ns[1]
         facts, texts = self._changed_facts(capture.inventory, changed_ns)
         if not pieces and not facts:
             return
         try:
             with reported(self.folder):
-                self._appendable_log().append(LogEntry(pieces, facts))
+                self._appendable_log().append(LogEntry(pieces, span_ns, facts))
         except ToolError:
             self._refused_appends += 1
             raise
@@ -359,30 +360,15 @@ class SampleStore:
         sizes = [path.stat().st_size for path in self._files.logs() if path.exists()]
         return sum(sizes)
 
-    def _piece(self, capture: Capture, group: SeriesGroup) -> StoredPiece | None:
+    def _piece(self, origins: Sequence[str], group: SeriesGroup) -> StoredPiece | None:
         measured = group.measured()
         if not len(measured.entities) or not len(measured.times_ns):
             return None
-        origin = "{}"
-        if measured.source < len(capture.sources):
-            origin = self._origin(capture.sources[measured.source])
+        origin = origins[measured.source] if measured.source < len(origins) else "{}"
         numbers = self._files.register.numbers(measured.entities)
         values = np.asarray(measured.values, dtype=np.float32)
         times_ns = np.asarray(measured.times_ns, dtype=np.int64)
         return StoredPiece(measured.metric, numbers, times_ns, values, measured.interval_s, origin)
-
-    def _origin(self, source: SourceInfo) -> str:
-        short = replace(source, start_ns=None, end_ns=None, series_count=0, warnings=())
-        if short not in self._origins:
-            kept: dict[str, Any] = {
-                "name": short.name,
-                "importer": short.importer,
-                "tool": short.tool,
-                "host": short.host,
-            }
-            kept |= {"tool_version": short.tool_version, "clock_known": short.clock_known}
-            self._origins[short] = json.dumps({key: value for key, value in kept.items() if value is not None})
-        return self._origins[short]
 
     def _changed_facts(
         self, inventory: Inventory, changed_ns: int
@@ -443,6 +429,19 @@ class SampleStore:
         return SourceInfo(str(self.folder), "store", "Leadline sample store", warnings=tuple(warnings))
 
 
+def _origin(source: SourceInfo) -> str:
+    """A source as text, without what changes from capture to capture."""
+    kept: dict[str, Any] = {"name": source.name, "importer": source.importer, "tool": source.tool}
+    kept |= {"host": source.host, "tool_version": source.tool_version, "clock_known": source.clock_known}
+    return json.dumps({key: value for key, value in kept.items() if value is not None})
+
+
+def _times_of(pieces: Sequence[StoredPiece]) -> tuple[int, int] | None:
+    """The times of the first and the last sample; None where there is none."""
+    distinct = {id(piece.times_ns): piece.times_ns for piece in pieces}.values()
+    return (min(int(t.min()) for t in distinct), max(int(t.max()) for t in distinct)) if pieces else None
+
+
 def _metrics_of(view: StoreView, metrics: Collection[str] | None) -> list[str]:
     names = [segment.metric for segment in view.segments]
     names += [piece.metric for entry in view.entries for piece in entry.pieces]
@@ -451,9 +450,9 @@ def _metrics_of(view: StoreView, metrics: Collection[str] | None) -> list[str]:
 
 def _span_of(view: StoreView) -> tuple[int, int] | None:
     raw = [segment for segment in view.segments if segment.step_s == 0]
-    pieces = [piece for entry in view.entries for piece in entry.pieces]
-    starts = [segment.first_ns for segment in raw] + [int(piece.times_ns.min()) for piece in pieces]
-    ends = [segment.last_ns for segment in raw] + [int(piece.times_ns.max()) for piece in pieces]
+    logged = [entry.span_ns for entry in view.entries if entry.span_ns is not None]
+    starts = [segment.first_ns for segment in raw] + [first for first, _ in logged]
+    ends = [segment.last_ns for segment in raw] + [last for _, last in logged]
     return (min(starts), max(ends)) if starts else None
 
 

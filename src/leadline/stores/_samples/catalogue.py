@@ -160,7 +160,7 @@ class SampleCatalogue:
 
 def minutes_present(times_ns: Iterable[np.ndarray[Any, np.dtype[np.int64]]]) -> dict[int, bytes]:
     """Day since 1970 -> a bit for each minute in which there is a sample."""
-    minutes = np.unique(np.concatenate([np.unique(part // NS_PER_MINUTE) for part in times_ns] or [np.empty(0, int)]))
+    minutes = np.unique(np.concatenate([*times_ns, np.empty(0, np.int64)]) // NS_PER_MINUTE)
     days = {}
     for day in np.unique(minutes // MINUTES_PER_DAY).tolist():
         bits = np.zeros(MINUTES_PER_DAY, dtype=bool)

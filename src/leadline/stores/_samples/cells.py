@@ -206,8 +206,10 @@ def key_of(values: NDArray[np.float32]) -> NDArray[np.int16]:
 def value_of(keys: NDArray[np.int16]) -> NDArray[np.float64]:
     """The middle of each bucket."""
     size = np.abs(keys.astype(np.float64))
-    values = np.where(size == 0, 0.0, np.sign(keys) * np.exp((size - _SHIFT) / _SCALE) * _CENTRE)
-    return np.where(size >= 2 * _SHIFT, np.sign(keys) * np.inf, values)
+    middle = np.where(
+        size >= 2 * _SHIFT, np.inf, np.exp((np.minimum(size, 2 * _SHIFT - 1) - _SHIFT) / _SCALE) * _CENTRE
+    )
+    return np.where(size == 0, 0.0, np.copysign(middle, keys))
 
 
 def _columns(times_ns: NDArray[np.int64], step_ns: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:

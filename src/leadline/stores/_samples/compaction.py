@@ -101,7 +101,10 @@ class Compaction:
             if segment.step_s == 0:
                 raw[segment.day, segment.metric].append(segment)
         minutes_from_ns = now_ns - round(limits.keep_s[MINUTE_STEP_S] * NS_PER_S)
+        rolled_up_days = {(segment.day, segment.metric) for segment in segments if segment.step_s}
         for (day, metric), parts in raw.items():
+            if (day, metric) not in rolled_up_days:
+                continue  # the day is not complete
             is_whole = any(part.span_s == DAY_S for part in parts)
             with self._undone_on_error():
                 if is_whole and (day + 1) * NS_PER_DAY > minutes_from_ns:

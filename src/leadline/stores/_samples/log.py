@@ -39,10 +39,12 @@ class LogEntry:
 
     Attributes:
         pieces: its samples.
+        span_ns: the times of the first and the last sample; None where there is none.
         facts: (entity, setting, value, source, guessed, when in UTC nanoseconds); a link has the setting "".
     """
 
     pieces: list[StoredPiece]
+    span_ns: tuple[int, int] | None
     facts: list[tuple[str, str, Any, str, bool, int]]
 
 
@@ -188,7 +190,9 @@ class LogReader:
             entities = self._columns[column]
             shaped = numbers.reshape(len(entities), len(at))
             pieces.append(StoredPiece(metric, entities, at, shaped, interval_s, origin))
-        return LogEntry(pieces, [tuple(fact) for fact in facts])
+        whole = batch["times"].values.to_numpy()
+        span_ns = (int(whole.min()), int(whole.max())) if len(whole) else None
+        return LogEntry(pieces, span_ns, [tuple(fact) for fact in facts])
 
 
 def sync_folder(folder: Path) -> None:

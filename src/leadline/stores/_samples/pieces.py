@@ -122,11 +122,10 @@ def merged(pieces: Iterable[StoredPiece]) -> list[StoredPiece]:
     """
     columns: dict[tuple[bytes, float, str], list[StoredPiece]] = {}
     for piece in pieces:
-        for part in _without_doubles(piece):
-            if part.values.size:
-                key = (part.numbers.tobytes(), part.interval_s if part.interval_s > 0 else -1.0, part.origin)
-                columns.setdefault(key, []).append(part)
-    joined = [_joined(parts) for parts in columns.values()]
+        if piece.values.size:
+            key = (piece.numbers.tobytes(), piece.interval_s if piece.interval_s > 0 else -1.0, piece.origin)
+            columns.setdefault(key, []).append(piece)
+    joined = [part for parts in columns.values() for part in _without_doubles(_joined(parts))]
     return joined if len(joined) < 2 else _by_times(joined)
 
 

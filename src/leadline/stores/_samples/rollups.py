@@ -23,12 +23,12 @@ from .cells import Cells
 from .segments import (
     FORMAT,
     KEY,
-    ROWS,
     WrittenSegment,
     as_decimals,
     flat_column,
     from_decimals,
     grid_rows,
+    group_rows,
     list_column,
     new_parquet,
     packed_times,
@@ -61,10 +61,13 @@ def write_rollup(path: Path, parts: Iterable[Cells], register: EntityRegister) -
             text = register.text(part.numbers)
             columns, has_floats = _columns_of(part)
             entity = pa.array(text.split("\n"), pa.string())
-            out.write_table(pa.table({"entity": entity, **columns}, schema=schema), row_group_size=ROWS)
+            out.write_table(
+                pa.table({"entity": entity, **columns}, schema=schema), row_group_size=group_rows(len(part.starts_ns))
+            )
             grids.append(
                 {
                     "rows": len(part.numbers),
+                    "group_rows": group_rows(len(part.starts_ns)),
                     "times": packed_times(part.starts_ns),
                     "has_floats": has_floats,
                     "entities": base64.b64encode(zlib.compress(text.encode(), 1)).decode(),
