@@ -162,6 +162,14 @@ def test_no_secret_is_stored(queue: NoticeQueue) -> None:
     assert stat.S_IMODE(queue.folder.stat().st_mode) == 0o700
 
 
+def test_what_cannot_be_sent_as_utf_8_is_replaced(queue: NoticeQueue) -> None:
+    queue.put(notice("1\udce4", text="disk \udce4 ä \0"), ["mail"])
+    (delivery,) = queue.due(NOW)
+    assert delivery.notice.incident == "1?"
+    assert delivery.notice.text == "disk ? ä \0"
+    assert queue.put(notice("2"), []) == ()
+
+
 def test_what_is_over_is_forgotten_and_counted(queue: NoticeQueue) -> None:
     for number in range(4):
         now = NOW + number * 4 * DAY

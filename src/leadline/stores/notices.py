@@ -140,8 +140,10 @@ class NoticeQueue:
     def put(self, notice: Notice, receivers: Sequence[str]) -> tuple[int, ...]:
         """Keep a notice for receivers, and return the id of each delivery; it is on the disk then.
 
-        Known secrets are blotted out of it.
+        Known secrets are blotted out of it, and letters that no receiver could be sent.
         """
+        if not receivers:
+            return ()
         with self._open() as base:
             number = _put_notice(base, notice)
             return tuple(_put_delivery(base, number, name) for name in dict.fromkeys(receivers))
@@ -270,9 +272,14 @@ def _in_order(rows: list[_Waiting], now_ns: int) -> list[_Waiting]:
 
 def _put_notice(base: sqlite3.Connection, notice: Notice) -> int:
     fields: dict[str, Any] = asdict(notice)
-    plain = {key: scrubbed(value) if isinstance(value, str) else value for key, value in fields.items()}
+    plain = {key: _sendable(value) if isinstance(value, str) else value for key, value in fields.items()}
     row = (plain["incident"], json.dumps(plain))
     return _row_id(base.execute("insert into notice (incident, document) values (?, ?)", row))
+
+
+def _sendable(text: str) -> str:
+    """A text without known secrets, and with ? for bytes of a file's name that are no UTF-8."""
+    return scrubbed(text).encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _put_delivery(base: sqlite3.Connection, notice: int, receiver: str, *, is_summary: bool = False) -> int:
