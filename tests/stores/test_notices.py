@@ -12,7 +12,7 @@ from leadline.core.contracts.notifier import Notice, NoticeState
 from leadline.core.model.errors import InputError, ToolError
 from leadline.core.model.vocabulary import Severity
 from leadline.core.system.secret import Secret
-from leadline.stores.notices import HOUR_NS, HOURLY_MAX, Delivery, NoticeQueue, ReceiverState
+from leadline.stores.notices import HOUR_NS, HOURLY_MAX, ROUND_MAX, Delivery, NoticeQueue, ReceiverState
 
 S = 1_000_000_000
 DAY = 24 * HOUR_NS
@@ -140,6 +140,17 @@ def test_a_summary_that_waits_takes_in_what_comes_after_it(tmp_path: Path) -> No
     assert "closed   Title 0" in mail.notice.text
     queue.sent(mail.id, NOW)
     assert queue.states()["mail"] == ReceiverState(0, 1, 0, "")
+
+
+def test_a_receiver_that_was_down_long_gets_its_notices_in_rounds(tmp_path: Path) -> None:
+    queue = NoticeQueue(tmp_path, {"pipe": None})
+    for number in range(ROUND_MAX + 1):
+        queue.put(notice(str(number)), ["pipe"])
+    due = queue.due(NOW)
+    assert incidents(due) == [str(number) for number in range(ROUND_MAX)]
+    for delivery in due[:2]:
+        queue.sent(delivery.id, NOW)
+    assert incidents(queue.due(NOW))[-1] == str(ROUND_MAX)
 
 
 def test_a_clock_that_jumps_neither_stops_nor_gives_up(queue: NoticeQueue) -> None:

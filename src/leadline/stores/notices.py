@@ -31,6 +31,7 @@ STEPS_NS = tuple(seconds * _NS_PER_S for seconds in (10, 60, 300, 900, 3600))
 PAUSE_NS_MAX = 60 * _NS_PER_S
 GIVEN_UP_NS = 24 * HOUR_NS
 TRIES_MIN = 8  # before one is given up: a clock that jumps by a day, or a machine that was off, gives up nothing
+ROUND_MAX = 100  # notices of one receiver that are due at once: one that was down long is no burden for the others
 KEPT_NS = 7 * 24 * HOUR_NS  # of what is over
 ERROR_LENGTH_MAX = 500
 SUMMARY_LINES_MAX = 30
@@ -171,14 +172,15 @@ class NoticeQueue:
         """Ids to send; where there is no room for all, the last of the room is one that sums up the rest."""
         hourly_max = self._hourly_max.get(name, HOURLY_MAX)
         if hourly_max is None:
-            return [row.id for row in rows]
+            return [row.id for row in rows[:ROUND_MAX]]
         query = "select count(*) from delivery where state = 'sent' and receiver = ? and ended_ns > ? and ended_ns <= ?"
         (sent_count,) = base.execute(query, (name, now_ns - HOUR_NS, now_ns)).fetchone()
         room = hourly_max - sent_count
         if len(rows) <= room:
-            return [row.id for row in rows]
+            return [row.id for row in rows[:ROUND_MAX]]
         if room <= 0:
             return []
+        room = min(room, ROUND_MAX)
         alone, rest = rows[: room - 1], rows[room - 1 :]
         return [*(row.id for row in alone), _sum_up(base, name, rest, now_ns)]
 
