@@ -122,8 +122,12 @@ def test_passwords_are_sent_as_headers_only(password_file: Path, certificate: Ce
         keys = {"url": f"https://{HOST}:{inbox.port}/hook", "ca_file": certificate.path, "password_file": password_file}
         webhook.send(settings(**keys), a_notice())
         webhook.send(settings(**keys, user="me"), a_notice())
+        webhook.send(settings(**keys, password_header="X-Api-Key"), a_notice())
     basic = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
-    assert [headers["Authorization"] for headers in inbox.sent_headers] == [f"Bearer {PASSWORD}", f"Basic {basic}"]
+    first, second, third = inbox.sent_headers
+    assert [one["Authorization"] for one in (first, second)] == [f"Bearer {PASSWORD}", f"Basic {basic}"]
+    assert third["X-Api-Key"] == PASSWORD
+    assert "Authorization" not in third
     assert PASSWORD.encode() not in b"".join(inbox.bodies)
 
 
@@ -175,6 +179,8 @@ def test_a_server_that_is_down_silent_or_strange_is_an_error(
         ({"url": "https://x/", "content_type": "text/plain"}, "only with a template"),
         ({"url": "https://x/", "headers": {"Authorization": "hunter2"}}, "headers other than"),
         ({"url": "https://x/", "headers": {"X": "a\nb"}}, "one line"),
+        ({"url": "https://x/", "password_header": "X:", "password_env": "A"}, "password_header is the name"),
+        ({"url": "https://x/", "password_header": "X", "user": "me", "password_env": "A"}, "has no user"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(keys: dict[str, Any], message: str) -> None:

@@ -12,7 +12,7 @@ from leadline.core.contracts.notifier import Notice, NoticeState
 from leadline.core.model.errors import InputError, ToolError
 from leadline.core.model.vocabulary import Severity
 from leadline.core.system.secret import Secret
-from leadline.stores.notices import HOUR_NS, HOURLY_MAX, Delivery, NoticeQueue, ReceiverState
+from leadline.stores.notices import HOUR_NS, HOURLY_MAX, ROUND_MAX, Delivery, NoticeQueue, ReceiverState
 
 S = 1_000_000_000
 DAY = 24 * HOUR_NS
@@ -126,20 +126,31 @@ def test_what_is_over_the_limit_becomes_one_notice(queue: NoticeQueue) -> None:
 
 
 def test_a_summary_that_waits_takes_in_what_comes_after_it(tmp_path: Path) -> None:
-    queue = NoticeQueue(tmp_path, {"mail": 1, "pipe": None})
+    queue, limits = NoticeQueue(tmp_path), {"mail": 1, "pipe": None}
     for number in range(3):
         queue.put(notice(str(number)), ["mail", "pipe"])
-    mail, *pipe = sorted(queue.due(NOW), key=lambda delivery: delivery.receiver)
+    mail, *pipe = sorted(queue.due(NOW, limits), key=lambda delivery: delivery.receiver)
     assert mail.notice.title == "3 further incidents"
     assert incidents(tuple(pipe)) == ["0", "1", "2"], "one without a limit gets all"
-    assert incidents(queue.due(NOW)).count(mail.notice.incident) == 1, "asked again, it is the same"
+    assert incidents(queue.due(NOW, limits)).count(mail.notice.incident) == 1, "asked again, it is the same"
     queue.put(notice("3"), ["mail"])
     queue.put(notice("0", NoticeState.CLOSED), ["mail"])
-    (mail,) = (delivery for delivery in queue.due(NOW) if delivery.receiver == "mail")
+    (mail,) = (delivery for delivery in queue.due(NOW, limits) if delivery.receiver == "mail")
     assert mail.notice.title == "4 further incidents"
     assert "closed   Title 0" in mail.notice.text
     queue.sent(mail.id, NOW)
     assert queue.states()["mail"] == ReceiverState(0, 1, 0, "")
+
+
+def test_a_receiver_that_was_down_long_gets_its_notices_in_rounds(tmp_path: Path) -> None:
+    queue, limits = NoticeQueue(tmp_path), {"pipe": None}
+    for number in range(ROUND_MAX + 1):
+        queue.put(notice(str(number)), ["pipe"])
+    due = queue.due(NOW, limits)
+    assert incidents(due) == [str(number) for number in range(ROUND_MAX)]
+    for delivery in due[:2]:
+        queue.sent(delivery.id, NOW)
+    assert incidents(queue.due(NOW, limits))[-1] == str(ROUND_MAX)
 
 
 def test_a_clock_that_jumps_neither_stops_nor_gives_up(queue: NoticeQueue) -> None:
@@ -160,6 +171,14 @@ def test_no_secret_is_stored(queue: NoticeQueue) -> None:
     assert [path for path in files if b"quagga" in path.read_bytes()] == []
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     assert stat.S_IMODE(queue.folder.stat().st_mode) == 0o700
+
+
+def test_what_cannot_be_sent_as_utf_8_is_replaced(queue: NoticeQueue) -> None:
+    queue.put(notice("1\udce4", text="disk \udce4 ä \0"), ["mail"])
+    (delivery,) = queue.due(NOW)
+    assert delivery.notice.incident == "1?"
+    assert delivery.notice.text == "disk ? ä \0"
+    assert queue.put(notice("2"), []) == ()
 
 
 def test_what_is_over_is_forgotten_and_counted(queue: NoticeQueue) -> None:

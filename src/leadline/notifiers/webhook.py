@@ -10,7 +10,8 @@ Settings:
     `url`; or `url_file`, a file with it, since whoever knows the address of a hook can post there. `shape`: `json`, the
     default, `slack` or `teams`; or `template`, a file, in which `{{ title | tojson }}` quotes a field, and
     `content_type` of its result. `user` with `password_file`, `password_env` or `password_keyring` (Basic); without a
-    user the password is a bearer token. `headers`: others by name. `ca_file`: who signed the receiver's certificate.
+    user the password is a bearer token; with `password_header` it is the whole value of that header (`X-Api-Key`).
+    `headers`: others by name, without secrets. `ca_file`: who signed the receiver's certificate.
 
 When it fails:
     A status of 200 to 299 counts as taken. A redirection is not followed: the password would go with it. No answer for
@@ -61,6 +62,7 @@ class WebhookSettings(SecretSettings):
     template: Path | None = None
     content_type: str = Field("application/json", pattern=r"^[\x20-\x7e]+$")
     user: str = ""
+    password_header: str = ""
     headers: dict[str, str] = Field(default_factory=dict)
     ca_file: Path | None = None
 
@@ -75,6 +77,8 @@ class WebhookSettings(SecretSettings):
             problem = "either a template or a shape"
         elif not self.template and self.content_type != "application/json":
             problem = "content_type only with a template"
+        elif self.password_header and (self.user or not _HEADER_NAME.fullmatch(self.password_header)):
+            problem = "password_header is the name of a header, and has no user"
         elif any(not _HEADER_NAME.fullmatch(name) or not value.isprintable() for name, value in self.headers.items()):
             problem = "headers are names and values of one line"
         elif any(name.casefold() in _OURS for name in self.headers):
@@ -96,8 +100,11 @@ def send(settings: WebhookSettings, notice: Notice) -> None:
     url = settings.url if settings.url_file is None else _address_in(settings.url_file)
     content = _shaped(settings, notice).encode()
     headers = {"User-Agent": "Leadline", **settings.headers, "Content-Type": settings.content_type}
-    if word := authorization(settings.user, settings.password("password of the webhook")):
-        headers["Authorization"] = word
+    password = settings.password("password of the webhook")
+    if password and settings.password_header:
+        headers[settings.password_header] = password.reveal()
+    elif password:
+        headers["Authorization"] = authorization(settings.user, password)
     post(str(url), content, headers, settings.ca_file)
 
 

@@ -31,6 +31,7 @@ STEPS_NS = tuple(seconds * _NS_PER_S for seconds in (10, 60, 300, 900, 3600))
 PAUSE_NS_MAX = 60 * _NS_PER_S
 GIVEN_UP_NS = 24 * HOUR_NS
 TRIES_MIN = 8  # before one is given up: a clock that jumps by a day, or a machine that was off, gives up nothing
+ROUND_MAX = 100  # notices of one receiver that are due at once: one that was down long is no burden for the others
 KEPT_NS = 7 * 24 * HOUR_NS  # of what is over
 ERROR_LENGTH_MAX = 500
 SUMMARY_LINES_MAX = 30
@@ -94,16 +95,10 @@ class _Waiting:
 
 
 class NoticeQueue:
-    """The notices of one folder.
+    """The notices of one folder."""
 
-    Args:
-        folder: where the queue is kept.
-        hourly_max: by receiver, how many notices it gets within an hour; None for no limit. Others get `HOURLY_MAX`.
-    """
-
-    def __init__(self, folder: Path, hourly_max: Mapping[str, int | None] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
-        self._hourly_max = dict(hourly_max or {})
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -140,17 +135,25 @@ class NoticeQueue:
     def put(self, notice: Notice, receivers: Sequence[str]) -> tuple[int, ...]:
         """Keep a notice for receivers, and return the id of each delivery; it is on the disk then.
 
-        Known secrets are blotted out of it.
+        Known secrets are blotted out of it, and letters that no receiver could be sent.
         """
+        if not receivers:
+            return ()
         with self._open() as base:
             number = _put_notice(base, notice)
             return tuple(_put_delivery(base, number, name) for name in dict.fromkeys(receivers))
 
-    def due(self, now_ns: int) -> tuple[Delivery, ...]:
+    def due(self, now_ns: int, hourly_max: Mapping[str, int | None] | None = None) -> tuple[Delivery, ...]:
         """What is to be sent now, each receiver's in the order it was put; over its limit, summed up.
 
         Notices of one incident keep their order: a later one waits until the one before was taken or given up.
+
+        Args:
+            now_ns: UTC nanoseconds.
+            hourly_max: by receiver, how many notices it gets within an hour; None for no limit. Others get
+                `HOURLY_MAX`.
         """
+        limits = hourly_max or {}
         with self._open() as base:
             paused = {name: next_ns for name, next_ns in base.execute("select name, next_ns from receiver")}
             waiting: dict[str, list[_Waiting]] = {}
@@ -162,23 +165,8 @@ class NoticeQueue:
             chosen: list[int] = []
             for name, rows in waiting.items():
                 if _is_over(paused.get(name, 0), now_ns):
-                    chosen += self._within_limit(base, name, _in_order(rows, now_ns), now_ns)
+                    chosen += _within_limit(base, _in_order(rows, now_ns), limits.get(name, HOURLY_MAX), now_ns)
             return tuple(_delivery(base, number) for number in chosen)
-
-    def _within_limit(self, base: sqlite3.Connection, name: str, rows: list[_Waiting], now_ns: int) -> list[int]:
-        """Ids to send; where there is no room for all, the last of the room is one that sums up the rest."""
-        hourly_max = self._hourly_max.get(name, HOURLY_MAX)
-        if hourly_max is None:
-            return [row.id for row in rows]
-        query = "select count(*) from delivery where state = 'sent' and receiver = ? and ended_ns > ? and ended_ns <= ?"
-        (sent_count,) = base.execute(query, (name, now_ns - HOUR_NS, now_ns)).fetchone()
-        room = hourly_max - sent_count
-        if len(rows) <= room:
-            return [row.id for row in rows]
-        if room <= 0:
-            return []
-        alone, rest = rows[: room - 1], rows[room - 1 :]
-        return [*(row.id for row in alone), _sum_up(base, name, rest, now_ns)]
 
     def sent(self, delivery: int, now_ns: int) -> None:
         """A receiver has taken a notice: it is not sent to it again."""
@@ -268,11 +256,32 @@ def _in_order(rows: list[_Waiting], now_ns: int) -> list[_Waiting]:
     return due
 
 
+def _within_limit(base: sqlite3.Connection, rows: list[_Waiting], hourly_max: int | None, now_ns: int) -> list[int]:
+    """Ids to send to a receiver; where there is no room for all, the last of the room is one that sums up the rest."""
+    if hourly_max is None or not rows:
+        return [row.id for row in rows[:ROUND_MAX]]
+    query = "select count(*) from delivery where state = 'sent' and receiver = ? and ended_ns > ? and ended_ns <= ?"
+    (sent_count,) = base.execute(query, (rows[0].receiver, now_ns - HOUR_NS, now_ns)).fetchone()
+    room = hourly_max - sent_count
+    if len(rows) <= room:
+        return [row.id for row in rows[:ROUND_MAX]]
+    if room <= 0:
+        return []
+    room = min(room, ROUND_MAX)
+    alone, rest = rows[: room - 1], rows[room - 1 :]
+    return [*(row.id for row in alone), _sum_up(base, rows[0].receiver, rest, now_ns)]
+
+
 def _put_notice(base: sqlite3.Connection, notice: Notice) -> int:
     fields: dict[str, Any] = asdict(notice)
-    plain = {key: scrubbed(value) if isinstance(value, str) else value for key, value in fields.items()}
+    plain = {key: _sendable(value) if isinstance(value, str) else value for key, value in fields.items()}
     row = (plain["incident"], json.dumps(plain))
     return _row_id(base.execute("insert into notice (incident, document) values (?, ?)", row))
+
+
+def _sendable(text: str) -> str:
+    """A text without known secrets, and with ? for bytes of a file's name that are no UTF-8."""
+    return scrubbed(text).encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _put_delivery(base: sqlite3.Connection, notice: int, receiver: str, *, is_summary: bool = False) -> int:
