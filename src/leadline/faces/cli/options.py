@@ -16,6 +16,7 @@ from leadline.core.model.vocabulary import Severity
 
 if TYPE_CHECKING:
     from leadline.app.read.importing import Imported
+    from leadline.app.read.stored import StoredPart
     from leadline.core.model.finding import Diagnosis
     from leadline.core.model.profile import Profile
     from leadline.faces.theoretical import Theoretical
@@ -24,10 +25,11 @@ Paths = Annotated[
     list[Path],
     typer.Argument(
         metavar="PATHS",
-        help="Files, folders, archives (gz, xz, zst, zip, tar); - for standard input.",
+        help="Files, folders, archives (gz, xz, zst, zip, tar); - for standard input; store: for what watch keeps.",
         show_default=False,
     ),
 ]
+STORE_PREFIX = "store:"
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
 Html = Annotated[
@@ -45,6 +47,16 @@ Most = Annotated[
     typer.Option(
         "--theoretical", help="Devices x rated IOPS or GB/s, per host: 24x550000, 8x3.2GB/s.", show_default=False
     ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option("--from", help="Of a store: since when, as 14:00 or 20m. [default: 1h]", show_default=False),
+]
+Until = Annotated[
+    str | None, typer.Option("--to", help="Of a store: until when. [default: its newest sample]", show_default=False)
+]
+OfMachine = Annotated[
+    str | None, typer.Option("--vm", help="Of a store: one VM, guest or database, or db*.", show_default=False)
 ]
 Timezone = Annotated[
     str | None,
@@ -136,6 +148,7 @@ def read_paths(
     quiet: bool = False,
     notes: str | None = "leadline import lists them",
     else_all: bool = False,
+    stored: StoredPart | None = None,
 ) -> Imported:
     """Import as `import_paths` does, with progress on stderr; say the notes once the verb has ended.
 
@@ -147,12 +160,34 @@ def read_paths(
     from leadline.faces.cli.output import reading_progress, say_sources
 
     request = Request(metrics=metrics, timezone=timezone, date=date, map_file=map_file)
-    with reading_progress(quiet=quiet) as progress:
-        imported = import_paths(paths, request, clock_offsets=offsets, progress=progress, else_all=else_all)
+    stores = [path for path in paths if str(path).startswith(STORE_PREFIX)]
+    if stores:
+        from leadline.app.read.stored import import_with_stores
+
+        imported = import_with_stores(paths, stored, request, offsets)
+    elif stored is not None and not stored.is_whole:
+        raise UsageError(
+            "--from, --to and --vm",
+            found="no store among the recordings",
+            expected="store: or store:FOLDER",
+            advice="Of other recordings choose the time with --incident.",
+        )
+    else:
+        with reading_progress(quiet=quiet) as progress:
+            imported = import_paths(paths, request, clock_offsets=offsets, progress=progress, else_all=else_all)
     if notes is not None:
         say = partial(say_sources, imported, quiet=quiet, everything=not notes, lists=notes)
         ctx.call_on_close(say)
     return imported
+
+
+def stored_part(since: str | None, until: str | None, vm: str | None, timezone: str | None = None) -> StoredPart | None:
+    """Which samples of a store are wanted; None where nothing was asked for."""
+    if since is None and until is None and vm is None:
+        return None
+    from leadline.app.read.stored import StoredPart
+
+    return StoredPart(since, until, vm, timezone)
 
 
 def most_of(text: str | None) -> Theoretical | None:

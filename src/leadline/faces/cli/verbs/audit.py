@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.faces.cli.options import FailOn, Json, Paths, ProfileFile, Quiet, fails, profile_of, read_paths
+from leadline.faces.cli.options import (
+    FailOn,
+    Json,
+    OfMachine,
+    Paths,
+    ProfileFile,
+    Quiet,
+    Since,
+    Until,
+    fails,
+    profile_of,
+    read_paths,
+    stored_part,
+)
 from leadline.faces.cli.outputs import Force, output_file
 
 if TYPE_CHECKING:
@@ -39,6 +52,9 @@ def command(
     fail_on: Annotated[FailOn, typer.Option(help="Exit 1 when a finding is at least this severe.")] = FailOn.NEVER,
     all_findings: Annotated[bool, typer.Option("--all", help="Every entity and every skipped rule.")] = False,
     profile: ProfileFile = None,
+    since: Since = None,
+    until: Until = None,
+    vm: OfMachine = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -51,7 +67,14 @@ def command(
     from leadline.faces.cli.output import console, print_json
 
     file = output_file(ctx, "sarif", sarif, force=force, reads=paths)
-    imported = read_paths(ctx, paths, metrics=frozenset(), quiet=quiet, notes="" if all_findings else "--all")
+    imported = read_paths(
+        ctx,
+        paths,
+        metrics=frozenset(),
+        quiet=quiet,
+        notes="" if all_findings else "--all",
+        stored=stored_part(since, until, vm),
+    )
     diagnosis = audit(imported.capture, profile_of(profile))
     if file is not None:
         from leadline.faces.cli.output import write_json

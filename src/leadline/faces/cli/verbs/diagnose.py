@@ -15,15 +15,19 @@ from leadline.faces.cli.options import (
     Json,
     MapFile,
     Offsets,
+    OfMachine,
     Paths,
     ProfileFile,
     Quiet,
+    Since,
     Timezone,
+    Until,
     fails,
     offsets_of,
     profile_of,
     read_paths,
     said_report,
+    stored_part,
 )
 from leadline.faces.cli.outputs import Force, output_file
 
@@ -82,6 +86,9 @@ def command(
     timezone: Timezone = None,
     date: Date = None,
     clock_offset: Offsets = None,
+    since: Since = None,
+    until: Until = None,
+    vm: OfMachine = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -105,7 +112,8 @@ def command(
     reading = partial(
         read_paths, ctx, metrics=metrics, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet
     )
-    imported = reading(paths, notes=None, else_all=True)
+    stored = stored_part(since, until, vm, timezone)
+    imported = reading(paths, notes=None, else_all=True, stored=stored)
     spans = asked_spans(imported.capture, incident, normal, timezone)
     diagnosis = diagnose(imported.capture, site, incident=spans[0], normal=spans[1])
     comparison, earlier = None, None

@@ -7,7 +7,21 @@ from typing import Annotated
 
 import typer
 
-from leadline.faces.cli.options import Date, Json, MapFile, Offsets, Paths, Quiet, Timezone, offsets_of, read_paths
+from leadline.faces.cli.options import (
+    Date,
+    Json,
+    MapFile,
+    Offsets,
+    OfMachine,
+    Paths,
+    Quiet,
+    Since,
+    Timezone,
+    Until,
+    offsets_of,
+    read_paths,
+    stored_part,
+)
 from leadline.faces.cli.outputs import Force, output_file
 
 QUESTION = "record"
@@ -42,6 +56,9 @@ def command(
     timezone: Timezone = None,
     date: Date = None,
     clock_offset: Offsets = None,
+    since: Since = None,
+    until: Until = None,
+    vm: OfMachine = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -58,7 +75,15 @@ def command(
     offsets = offsets_of(clock_offset)
     file = output_file(ctx, "output", output, force=force, reads=paths)
     imported = read_paths(
-        ctx, paths, timezone=timezone, date=date, offsets=offsets, map_file=map_file, quiet=quiet, notes=""
+        ctx,
+        paths,
+        timezone=timezone,
+        date=date,
+        offsets=offsets,
+        map_file=map_file,
+        quiet=quiet,
+        notes="",
+        stored=stored_part(since, until, vm, timezone),
     )
     capture = imported.capture
     if file is not None:

@@ -7,7 +7,21 @@ from typing import Annotated
 
 import typer
 
-from leadline.faces.cli.options import Date, Json, MapFile, Offsets, Paths, Quiet, Timezone, offsets_of, read_paths
+from leadline.faces.cli.options import (
+    Date,
+    Json,
+    MapFile,
+    Offsets,
+    OfMachine,
+    Paths,
+    Quiet,
+    Since,
+    Timezone,
+    Until,
+    offsets_of,
+    read_paths,
+    stored_part,
+)
 from leadline.faces.cli.outputs import Force, output_file
 
 QUESTION = "slow"
@@ -37,6 +51,9 @@ def command(
     timezone: Timezone = None,
     date: Date = None,
     clock_offset: Offsets = None,
+    since: Since = None,
+    until: Until = None,
+    vm: OfMachine = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -55,7 +72,16 @@ def command(
         check_ending(output)
     file = output_file(ctx, "output", output, force=force, reads=paths)
     offsets = offsets_of(clock_offset)
-    imported = read_paths(ctx, paths, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
+    imported = read_paths(
+        ctx,
+        paths,
+        map_file=map_file,
+        timezone=timezone,
+        date=date,
+        offsets=offsets,
+        quiet=quiet,
+        stored=stored_part(since, until, vm, timezone),
+    )
     capture = imported.capture
     chosen = choose(capture, metric or [], entity or [])
     results = [] if metric or entity else capture.results

@@ -1,0 +1,165 @@
+"""Samples that a watch keeps, read like a recording: ``store:`` or ``store:FOLDER``, of a span and of one machine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time, timedelta
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leadline.app.read.importing import Imported, import_paths
+from leadline.app.read.resolve import resolve
+from leadline.core.contracts.importer import Request
+from leadline.core.io.clock import to_ns
+from leadline.core.model.capture import NS_PER_S, Capture
+from leadline.core.model.errors import UsageError
+from leadline.core.model.vocabulary import EntityKind
+from leadline.core.system.leftovers import user_folder
+from leadline.estate.derived.disks import behind
+from leadline.stores.samples import SampleStore
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from leadline.core.model.entities import Entity, Inventory
+
+PREFIX = "store:"
+USUAL_S = 3600.0  # what is read where no beginning is asked for
+EXAMPLE = "For example 14:00, 2026-11-20T14:00, or 20m for twenty minutes before the end."
+_AGO = re.compile(r"(\d{1,7}(?:\.\d{1,3})?)([smhd])")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_MACHINES = (EntityKind.VM, EntityKind.GUEST, EntityKind.DATABASE)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """Which samples are wanted.
+
+    Attributes:
+        since: where it begins: a time, a time of day, or how long before the end; an hour before it by default.
+        until: where it ends; the newest sample by default.
+        vm: name or pattern of a VM, guest or database; everything by default.
+        timezone: of times without a zone; UTC by default.
+    """
+
+    since: str | None = None
+    until: str | None = None
+    vm: str | None = None
+    timezone: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was asked for."""
+        return self.since is None and self.until is None and self.vm is None
+
+
+def is_stored(path: Path) -> bool:
+    """Whether a path names a store instead of a file."""
+    return str(path).startswith(PREFIX)
+
+
+def stored_capture(path: Path, part: StoredPart, metrics: Collection[str] | None = None) -> Capture:
+    """The samples of a store.
+
+    Raises:
+        UsageError: there is no store, a time cannot be read, or nothing was kept of that time or machine.
+    """
+    folder = Path(str(path).removeprefix(PREFIX) or user_folder() / "watch").expanduser()
+    with SampleStore(folder, read_only=True) as store:
+        span = store.span_ns()
+        if span is None:
+            raise _nothing(str(path), "no samples yet")
+        end_ns = span[1] + 1 if part.until is None else _moment(part.until, span[1], part.timezone, "--to")
+        usual_ns = end_ns - round(USUAL_S * NS_PER_S)
+        start_ns = usual_ns if part.since is None else _moment(part.since, end_ns, part.timezone, "--from")
+        if end_ns <= start_ns:
+            raise UsageError("--from", found="a time after the end", expected="one before --to", advice=EXAMPLE)
+        capture = store.read(start_ns, end_ns, metrics=metrics)
+    if part.vm is not None:
+        capture = of_machine(capture, part.vm)
+    if not capture.groups:
+        raise _nothing(str(path), f"nothing of {part.vm}" if part.vm else "no samples of that time")
+    return capture
+
+
+def import_with_stores(
+    paths: Sequence[Path], part: StoredPart | None, request: Request, offsets: dict[str, float] | None
+) -> Imported:
+    """Read stores and, beside them, recordings, as one capture.
+
+    Raises:
+        UsageError, InputError: as `stored_capture` and `import_paths` do.
+    """
+    wanted = part or StoredPart(timezone=request.timezone)
+    captures = [stored_capture(path, wanted, request.metrics) for path in paths if is_stored(path)]
+    files = [path for path in paths if not is_stored(path)]
+    imported = import_paths(files, request, clock_offsets=offsets) if files else Imported(Capture())
+    return replace(imported, capture=resolve(Capture.merged([*captures, imported.capture])))
+
+
+def of_machine(capture: Capture, pattern: str) -> Capture:
+    """The series of machines whose name fits a pattern, of their hosts, and of what their disks lie on."""
+    entities = {entity for group in capture.groups for entity in group.entities} | set(capture.inventory.facts)
+    inventory = capture.inventory
+    chosen = {entity for entity in entities if _is_of(entity, pattern.casefold(), inventory)}
+    hosts = {above for entity in chosen if (above := entity.ancestor(EntityKind.HOST)) is not None}
+    below = {one for entity in chosen if entity.kind in _DISKS for one in behind(inventory, entity)}
+    kept = chosen | below | {one for one in entities if _is_part_of_host(one, hosts)}
+    groups = []
+    for group in capture.groups:
+        rows = [row for row, entity in enumerate(group.entities) if entity in kept]
+        if rows:
+            groups.append(group.take(rows))
+    facts = {entity: known for entity, known in inventory.facts.items() if entity in kept or not _is_machine(entity)}
+    return replace(capture, groups=groups, inventory=replace(inventory, facts=facts))
+
+
+_DISKS = (EntityKind.VIRTUAL_DISK, EntityKind.BLOCK_DEVICE)
+
+
+def _is_machine(entity: Entity) -> bool:
+    return any(entity.ancestor(kind) is not None for kind in _MACHINES)
+
+
+def _is_part_of_host(entity: Entity, hosts: set[Entity]) -> bool:
+    return not _is_machine(entity) and entity.ancestor(EntityKind.HOST) in hosts
+
+
+def _is_of(entity: Entity, pattern: str, inventory: Inventory) -> bool:
+    machines = [above for kind in _MACHINES if (above := entity.ancestor(kind)) is not None]
+    guest = entity.ancestor(EntityKind.GUEST)
+    vm = None if guest is None else inventory.vm_of(guest)
+    return any(fnmatchcase(one.name.casefold(), pattern) for one in [*machines, *([] if vm is None else [vm])])
+
+
+def _moment(text: str, end_ns: int, timezone: str | None, option: str) -> int:
+    """The UTC nanosecond a text means; a time of day is the last one before the end."""
+    ago = _AGO.fullmatch(text.strip())
+    if ago is not None:
+        return end_ns - round(float(ago[1]) * _SECONDS[ago[2]] * NS_PER_S)
+    request = Request(timezone=timezone)
+    try:
+        return to_ns(datetime.fromisoformat(text.strip()), request)
+    except ValueError:
+        pass
+    try:
+        clock = time.fromisoformat(text.strip())
+    except ValueError:
+        raise UsageError(
+            option, found=repr(text), expected="a time, a time of day, or how long before", advice=EXAMPLE
+        ) from None
+    day = datetime.fromtimestamp(end_ns / NS_PER_S, UTC).date()
+    days = (day + timedelta(days=shift) for shift in (1, 0, -1))
+    moments = [to_ns(datetime.combine(one, clock), request) for one in days]
+    return next(moment for moment in moments if moment <= end_ns)
+
+
+def _nothing(where: str, problem: str) -> UsageError:
+    return UsageError(
+        where,
+        found=problem,
+        expected="samples that leadline watch keeps",
+        advice="`leadline watch status` says what there is; --from and --to choose a span.",
+    )
