@@ -77,8 +77,9 @@ class GrowingFile:
             self._place, self._offset = (now.st_dev, now.st_ino), 0
             if not self._head and not self.is_own and now.st_size > FIRST_BYTES_MAX:
                 self._head = _read(self._file, 0, HEAD_BYTES_MAX)
-                self._head = self._head[: _whole_lines(self._head, HEAD_BYTES_MAX)]
+                self._head = self._head[: self._head.rfind(b"\n") + 1]
                 self._offset = now.st_size - FIRST_BYTES_MAX
+                rest += self._rest().partition(b"\n")[2]  # the first line of a part is not whole
             rest += self._rest()
         if self.is_own and self._offset > EMPTIED_BYTES and self.path.stat().st_size == self._offset:
             with suppress(OSError):

@@ -152,7 +152,8 @@ class IncidentBook:
 
     def _seen(self, incident: LiveIncident, suspicion: Suspicion, now_ns: int) -> IncidentStep:
         """An incident that goes on: what was felt says more of it than a limit that was passed beside it."""
-        if not suspicion.was_felt and incident.was_felt:
+        is_beside = suspicion.cause != incident.cause and suspicion.severity <= incident.severity
+        if not suspicion.was_felt and (incident.was_felt or is_beside):
             places = {*incident.places, *suspicion.places}
             rules = tuple(dict.fromkeys((*incident.rules, *suspicion.rules)))
             updated = replace(incident, seen_ns=now_ns, rules=rules, places=tuple(sorted(places)))
@@ -167,7 +168,7 @@ class IncidentBook:
             entity="" if suspicion.entity is None else str(suspicion.entity),
             title=title,
             text=text,
-            rules=suspicion.rules,
+            rules=tuple(dict.fromkeys((*suspicion.rules, *incident.rules))),
             places=tuple(sorted({*incident.places, *suspicion.places})),
             was_felt=incident.was_felt or suspicion.was_felt,
         )

@@ -79,6 +79,7 @@ class Watch:
         say: title and text of a suspicion.
         teller: tells people; None for nobody.
         profile: a site's own limits.
+        clock: seconds, which say what is due.
     """
 
     settings: WatchSettings
@@ -89,6 +90,7 @@ class Watch:
     say: Say
     teller: Teller | None = None
     profile: Profile = field(default_factory=Profile)
+    clock: Callable[[], float] = time.monotonic
     window: LiveWindow = field(init=False)
     book: IncidentBook = field(init=False)
     judged: Judged = field(default_factory=Judged)
@@ -259,7 +261,7 @@ class Watch:
         self._try("incidents", partial(self.incidents.mark, marker))
 
     def _is_due(self, name: str, every_s: float) -> bool:
-        now = time.monotonic()
+        now = self.clock()
         if now < self._due.get(name, 0.0):
             return False
         self._due[name] = now + every_s

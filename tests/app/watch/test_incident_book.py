@@ -1,0 +1,143 @@
+"""The life of incidents: one for one cause, opened when it lasts, closed when it is over, flapping is one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from leadline.app.watch.incident_book import IncidentBook, IncidentStep, Step
+from leadline.app.watch.suspicions import Suspicion
+from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Window
+from leadline.core.model.incident import Change
+from leadline.core.model.vocabulary import Severity
+
+S = 1_000_000_000
+DB = Entity.parse("database:orders")
+FELT = Change(DB, "db_tps", "per_s", normal=100.0, during=10.0, noise=1.0, share=1.0)
+FIRST = Suspicion(
+    cause="disk-latency-high",
+    entity=Entity.parse("guest:db01/block-device:sdb"),
+    severity=Severity.MEDIUM,
+    window=Window(1000 * S, 1010 * S),
+    places=frozenset({"guest:db01"}),
+    answer_index=0,
+    symptoms=(FELT,),
+    rules=("disk-latency-high",),
+)
+ELSEWHERE = replace(FIRST, cause="cpu-ready-high", places=frozenset({"vm:web"}), symptoms=(), answer_index=None)
+
+
+def rate(value: float) -> Capture:
+    times = np.arange(5, dtype=np.int64) * S
+    group = SeriesGroup("db_tps", [DB], times, np.full((1, 5), value), 1.0)
+    return Capture([group], [SourceInfo("x", "x", "x")])
+
+
+def book_of() -> IncidentBook:
+    return IncidentBook(lambda suspicion: (suspicion.cause, f"about {suspicion.cause}"))
+
+
+def judged(book: IncidentBook, second: int, *suspicions: Suspicion, value: float = 10.0) -> list[IncidentStep]:
+    return book.judged(suspicions, rate(value), second * S)
+
+
+def steps(some: list[IncidentStep]) -> list[str]:
+    return [one.step.value for one in some]
+
+
+def opened_at(second: int) -> IncidentBook:
+    book = book_of()
+    for at in range(second - 10, second + 1, 5):
+        judged(book, at, FIRST)
+    assert len(book.open_ones()) == 1
+    return book
+
+
+def test_a_hiccup_opens_nothing() -> None:
+    book = book_of()
+    assert judged(book, 1010, FIRST) == []
+    assert judged(book, 1015, FIRST) == []
+    assert judged(book, 1020) == []
+    assert judged(book, 1025, FIRST) == []
+    assert book.open_ones() == ()
+
+
+def test_what_lasts_is_opened_once_since_it_began() -> None:
+    book = book_of()
+    every = [step for at in range(1010, 1060, 5) for step in judged(book, at, FIRST)]
+    assert steps(every) == ["opened", *["seen"] * 7]
+    (incident,) = book.open_ones()
+    assert incident.opened_ns == 1000 * S
+    assert incident.title == "disk-latency-high"
+
+
+def test_symptoms_on_the_same_place_join_and_others_do_not() -> None:
+    book = opened_at(1020)
+    joined = replace(FIRST, cause="db-locks", symptoms=(), answer_index=None, rules=("db-locks",))
+    for at in (1025, 1030, 1035, 1040):
+        judged(book, at, FIRST, joined, ELSEWHERE)
+    causes = [incident.cause for incident in book.open_ones()]
+    assert causes == ["disk-latency-high", "cpu-ready-high"]
+    assert book.open_ones()[0].rules == ("disk-latency-high", "db-locks")
+
+
+def test_a_worse_one_is_said() -> None:
+    book = opened_at(1020)
+    assert steps(judged(book, 1025, replace(FIRST, severity=Severity.HIGH))) == ["changed"]
+    assert steps(judged(book, 1030, FIRST)) == ["seen"]
+    assert book.open_ones()[0].severity is Severity.HIGH
+
+
+def test_it_closes_when_it_is_over_and_stays_open_while_users_suffer() -> None:
+    book = opened_at(1020)
+    assert [step for at in range(1025, 1400, 25) for step in judged(book, at, value=20.0)] == []
+    steps_after = [step for at in range(1400, 1500, 10) for step in judged(book, at, value=99.0)]
+    assert steps(steps_after) == ["closed"]
+    assert book.open_ones() == ()
+
+
+def test_flapping_is_one_incident() -> None:
+    book = opened_at(1020)
+    closed = [step for at in range(1025, 1100, 5) for step in judged(book, at, value=99.0)]
+    assert steps(closed) == ["closed"]
+    again = [step for at in range(1200, 1215, 5) for step in judged(book, at, FIRST)]
+    assert steps(again) == ["reopened"]
+    assert again[0].incident.id == closed[0].incident.id
+    assert again[0].incident.reopened_count == 1
+
+
+def test_long_after_it_is_another_incident() -> None:
+    book = opened_at(1020)
+    (closed,) = [step for at in range(1025, 1100, 5) for step in judged(book, at, value=99.0)]
+    judged(book, 3000, value=99.0)
+    later = replace(FIRST, window=Window(2990 * S, 3010 * S))
+    (opened,) = [step for at in (3010, 3015, 3020) for step in judged(book, at, later)]
+    assert opened.step is Step.OPENED
+    assert opened.incident.id != closed.incident.id
+
+
+def test_a_watch_that_begins_again_goes_on_with_what_was_open() -> None:
+    (incident,) = opened_at(1020).open_ones()
+    book = book_of()
+    book.take_up([incident])
+    assert steps(judged(book, 1030, FIRST)) == ["seen"]
+
+
+def test_what_is_not_measured_any_more_is_given_up_after_a_while() -> None:
+    book = opened_at(1020)
+    ends = [at for at in range(1025, 4000, 25) for _ in book.judged((), Capture(), at * S)]
+    assert ends
+    assert 1800 <= ends[0] - 1020 <= 1850
+
+
+def test_of_two_limits_on_one_place_the_first_names_it_unless_the_other_is_worse() -> None:
+    book, limit = book_of(), replace(FIRST, symptoms=(), answer_index=None)
+    other = replace(limit, cause="guest-cpu-usage-high", rules=("guest-cpu-usage-high",))
+    every = [step for at in range(1010, 1040, 5) for step in judged(book, at, limit, other)]
+    assert set(steps(every)) == {"opened", "seen"}
+    assert book.open_ones()[0].cause == "disk-latency-high"
+    assert steps(judged(book, 1040, replace(other, severity=Severity.CRITICAL))) == ["changed"]
+    assert book.open_ones()[0].cause == "guest-cpu-usage-high"

@@ -1,0 +1,108 @@
+"""What recorders and others append to is read on together: each sample once, and the whole equals one recording."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from leadline.app.read.importing import import_paths
+from leadline.app.watch.recorded import RecordedFiles
+from leadline.app.watch.window import LiveWindow
+from leadline.core.system.addresses import Address
+
+IOSTAT = """Linux 6.1.0 (db01) \t11/26/26 \t_x86_64_\t(2 CPU)
+
+"""
+
+
+def report(second: int, await_ms: float) -> str:
+    return (
+        f"2026-11-26T12:00:{second:02d}+0000\n"
+        "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await "
+        "wareq-sz     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util\n"
+        f"sda              0.00      0.00     0.00   0.00    0.00     0.00   10.00    100.00     0.00   0.00 "
+        f"{await_ms:7.2f} "
+        "   10.00    0.00      0.00     0.00   0.00    0.00     0.00    0.00    0.00    0.10   5.00\n\n"
+    )
+
+
+def test_a_file_that_somebody_else_writes_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "iostat.txt"
+    path.write_text(IOSTAT + report(0, 1.0) + report(1, 1.0))
+    files = RecordedFiles(tmp_path / "work")
+    files.follow("disks", path)
+    window = LiveWindow(600.0, [])
+    for second in range(2, 30):
+        with path.open("a") as stream:
+            stream.write(report(second, float(second)))
+        capture = files.read()
+        if capture is not None:
+            window.take(capture)
+    (group,) = window.capture.of("guest_disk_await_ms_write")
+    values = group.values[0]
+    assert group.times_ns.tolist() == sorted(set(group.times_ns.tolist()))
+    assert values[-1] == 28.0  # the last report may not be whole
+    assert len(values) >= 26
+    assert [info.name for info in window.capture.sources] == ["disks/iostat.txt"]
+
+
+def test_our_own_recorder_is_read_on_as_it_would_be_read_at_once(tmp_path: Path) -> None:
+    files = RecordedFiles(tmp_path)
+    sampler = files.recorder("me", "linux", Address(""), {})()
+    window = LiveWindow(600.0, [])
+    for number in range(12):
+        sampler.sample()
+        if number % 3 == 2:
+            capture = files.read()
+            assert capture is not None
+            window.take(capture)
+        time.sleep(0.02)
+    sampler.close()
+    (recorded,) = (tmp_path / "files").iterdir()
+    whole = import_paths([recorded]).capture
+    assert set(window.capture.metrics()) == set(whole.metrics())
+    for group in whole.groups:
+        live = [one for one in window.capture.of(group.metric) if one.row(group.entities[0]) is not None]
+        assert live, group.metric
+        for entity in group.entities:
+            row, at_once = live[0].row(entity), group.row(entity)
+            assert row is not None and at_once is not None
+            np.testing.assert_allclose(row, at_once.astype(np.float32), rtol=1e-6, equal_nan=True, err_msg=group.metric)
+
+
+def test_a_recorder_that_is_opened_again_goes_on(tmp_path: Path) -> None:
+    files = RecordedFiles(tmp_path)
+    opened = files.recorder("me", "linux", Address(""), {})
+    window = LiveWindow(600.0, [])
+    for _ in range(2):
+        sampler = opened()
+        for _ in range(3):
+            sampler.sample()
+            time.sleep(0.02)
+        capture = files.read()
+        assert capture is not None
+        window.take(capture)
+        sampler.close()
+    (load,) = window.capture.of("guest_load_1m")
+    assert len(load.times_ns) == 6
+
+
+def test_facts_of_this_machine_belong_to_its_guest(tmp_path: Path) -> None:
+    files = RecordedFiles(tmp_path)
+    sampler = files.recorder("me", "linux", Address(""), {})()
+    files.add_facts("me")
+    for _ in range(3):
+        sampler.sample()
+        time.sleep(0.02)
+    capture = files.read()
+    sampler.close()
+    assert capture is not None
+    guests = {entity.name for entity in capture.inventory.facts if entity.kind.value == "guest"}
+    assert len(guests) == 1
+    assert all(
+        not fact.source.startswith(str(tmp_path))
+        for facts in capture.inventory.facts.values()
+        for fact in facts.values()
+    )
