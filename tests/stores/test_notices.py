@@ -126,16 +126,16 @@ def test_what_is_over_the_limit_becomes_one_notice(queue: NoticeQueue) -> None:
 
 
 def test_a_summary_that_waits_takes_in_what_comes_after_it(tmp_path: Path) -> None:
-    queue, limits = NoticeQueue(tmp_path), {"mail": 1, "pipe": None}
+    queue = NoticeQueue(tmp_path, {"mail": 1, "pipe": None})
     for number in range(3):
         queue.put(notice(str(number)), ["mail", "pipe"])
-    mail, *pipe = sorted(queue.due(NOW, limits), key=lambda delivery: delivery.receiver)
+    mail, *pipe = sorted(queue.due(NOW), key=lambda delivery: delivery.receiver)
     assert mail.notice.title == "3 further incidents"
     assert incidents(tuple(pipe)) == ["0", "1", "2"], "one without a limit gets all"
-    assert incidents(queue.due(NOW, limits)).count(mail.notice.incident) == 1, "asked again, it is the same"
+    assert incidents(queue.due(NOW)).count(mail.notice.incident) == 1, "asked again, it is the same"
     queue.put(notice("3"), ["mail"])
     queue.put(notice("0", NoticeState.CLOSED), ["mail"])
-    (mail,) = (delivery for delivery in queue.due(NOW, limits) if delivery.receiver == "mail")
+    (mail,) = (delivery for delivery in queue.due(NOW) if delivery.receiver == "mail")
     assert mail.notice.title == "4 further incidents"
     assert "closed   Title 0" in mail.notice.text
     queue.sent(mail.id, NOW)
@@ -143,14 +143,14 @@ def test_a_summary_that_waits_takes_in_what_comes_after_it(tmp_path: Path) -> No
 
 
 def test_a_receiver_that_was_down_long_gets_its_notices_in_rounds(tmp_path: Path) -> None:
-    queue, limits = NoticeQueue(tmp_path), {"pipe": None}
+    queue = NoticeQueue(tmp_path, {"pipe": None})
     for number in range(ROUND_MAX + 1):
         queue.put(notice(str(number)), ["pipe"])
-    due = queue.due(NOW, limits)
+    due = queue.due(NOW)
     assert incidents(due) == [str(number) for number in range(ROUND_MAX)]
     for delivery in due[:2]:
         queue.sent(delivery.id, NOW)
-    assert incidents(queue.due(NOW, limits))[-1] == str(ROUND_MAX)
+    assert incidents(queue.due(NOW))[-1] == str(ROUND_MAX)
 
 
 def test_a_clock_that_jumps_neither_stops_nor_gives_up(queue: NoticeQueue) -> None:

@@ -95,10 +95,17 @@ class _Waiting:
 
 
 class NoticeQueue:
-    """The notices of one folder."""
+    """The notices of one folder.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: where the queue is kept.
+        hourly_max: by receiver, how many notices it gets within an hour, the rest summed up in one; None for no limit,
+            as a program such as Alertmanager needs it, which would miss the ends of incidents. Others get `HOURLY_MAX`.
+    """
+
+    def __init__(self, folder: Path, hourly_max: Mapping[str, int | None] | None = None) -> None:
         self.folder = folder.absolute()
+        self._hourly_max = dict(hourly_max or {})
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -143,17 +150,11 @@ class NoticeQueue:
             number = _put_notice(base, notice)
             return tuple(_put_delivery(base, number, name) for name in dict.fromkeys(receivers))
 
-    def due(self, now_ns: int, hourly_max: Mapping[str, int | None] | None = None) -> tuple[Delivery, ...]:
+    def due(self, now_ns: int) -> tuple[Delivery, ...]:
         """What is to be sent now, each receiver's in the order it was put; over its limit, summed up.
 
         Notices of one incident keep their order: a later one waits until the one before was taken or given up.
-
-        Args:
-            now_ns: UTC nanoseconds.
-            hourly_max: by receiver, how many notices it gets within an hour; None for no limit. Others get
-                `HOURLY_MAX`.
         """
-        limits = hourly_max or {}
         with self._open() as base:
             paused = {name: next_ns for name, next_ns in base.execute("select name, next_ns from receiver")}
             waiting: dict[str, list[_Waiting]] = {}
@@ -165,7 +166,9 @@ class NoticeQueue:
             chosen: list[int] = []
             for name, rows in waiting.items():
                 if _is_over(paused.get(name, 0), now_ns):
-                    chosen += _within_limit(base, _in_order(rows, now_ns), limits.get(name, HOURLY_MAX), now_ns)
+                    chosen += _within_limit(
+                        base, _in_order(rows, now_ns), self._hourly_max.get(name, HOURLY_MAX), now_ns
+                    )
             return tuple(_delivery(base, number) for number in chosen)
 
     def sent(self, delivery: int, now_ns: int) -> None:

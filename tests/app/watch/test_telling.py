@@ -45,8 +45,8 @@ class Clock:
         return self.now_ns
 
 
-def hook(port: int, name: str = "chat", hourly_max: int | None = None) -> Receiver:
-    return Receiver(name, "webhook", WebhookSettings(url=f"http://{HOST}:{port}/"), hourly_max)
+def hook(port: int, name: str = "chat") -> Receiver:
+    return Receiver(name, "webhook", WebhookSettings(url=f"http://{HOST}:{port}/"))
 
 
 def taken(one: SendingRound) -> list[str]:
@@ -120,7 +120,9 @@ def test_all_kinds_of_receivers_are_told_and_no_password_is_anywhere(
 def test_a_storm_is_one_message_more(tmp_path: Path) -> None:
     clock = Clock()
     with http_server() as person, http_server() as program:
-        teller = Teller(NoticeQueue(tmp_path), [hook(person.port, "a", 5), hook(program.port, "b")], clock)
+        teller = Teller(
+            NoticeQueue(tmp_path, {"a": 5, "b": None}), [hook(person.port, "a"), hook(program.port, "b")], clock
+        )
         for number in range(16):
             teller.tell(a_notice(incident=str(number)))
         teller.send_due()
@@ -191,9 +193,9 @@ from leadline.notifiers.webhook import WebhookSettings
 from leadline.stores.notices import NoticeQueue
 from tests.notifiers.receivers import a_notice
 folder, port, name = sys.argv[1:]
-queue = NoticeQueue(Path(folder))
+queue = NoticeQueue(Path(folder), {"chat": None})
 settings = WebhookSettings(url=f"http://127.0.0.1:{port}/")
-teller = Teller(queue, [Receiver("chat", "webhook", settings, None)], time.time_ns)
+teller = Teller(queue, [Receiver("chat", "webhook", settings)], time.time_ns)
 for number in itertools.count():
     teller.tell(a_notice(incident=f"{name}-{number}"))
     print("put", f"{name}-{number}", flush=True)
@@ -221,7 +223,7 @@ def test_a_kill_between_put_and_sent_loses_nothing_and_repeats_nothing_acknowled
             # One that a kill met before may have come twice by then.
             so_far = Counter(json.loads(body)["incident"] for body in inbox.bodies)
             times_acknowledged |= {incident: so_far[incident] for word, incident in whole if word == "sent"}
-        Teller(NoticeQueue(tmp_path), [hook(inbox.port)], time.time_ns).send_due()
+        Teller(NoticeQueue(tmp_path, {"chat": None}), [hook(inbox.port)], time.time_ns).send_due()
         times = Counter(json.loads(body)["incident"] for body in inbox.bodies)
     assert len(put) >= 4
     assert put <= set(times)

@@ -15,7 +15,6 @@ from leadline.core.model.errors import LeadlineError, UsageError
 from leadline.core.model.vocabulary import Severity
 from leadline.core.system.secret import scrubbed
 from leadline.core.system.secret_sources import withhold
-from leadline.stores.notices import HOURLY_MAX
 
 if TYPE_CHECKING:
     from leadline.stores.notices import Delivery, NoticeQueue
@@ -31,14 +30,11 @@ class Receiver:
         name: of this receiver in ``watch.yaml``; notices on disk are kept by it.
         notifier: name of the unit that sends to it.
         settings: an object of that unit's ``Settings``.
-        hourly_max: how many notices it gets within an hour, the rest summed up in one; None for no limit, as a program
-            such as Alertmanager needs it, which would miss the ends of incidents.
     """
 
     name: str
     notifier: str
     settings: BaseModel
-    hourly_max: int | None = HOURLY_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +103,8 @@ class Teller:
         Raises:
             ToolError: the queue cannot be read or written.
         """
-        limits = {name: receiver.hourly_max for name, receiver in self._receivers.items()}
         by_receiver: dict[str, list[Delivery]] = {}
-        for delivery in self._queue.due(self._clock(), limits):
+        for delivery in self._queue.due(self._clock()):
             by_receiver.setdefault(delivery.receiver, []).append(delivery)
         if not by_receiver:
             return SendingRound((), ())
