@@ -305,7 +305,10 @@ def _way(inventory: Inventory, entity: Entity) -> tuple[set[Entity], set[Entity]
 
 def _worst(lines: Sequence[LiveLine], name: str, kind: str, entity: Entity) -> list[LiveLine]:
     same = [one for one in lines if one.metric == name and (not kind or one.entity.kind.value == kind)]
-    same = [one for one in same if np.isfinite(one.now)]
+    finest: dict[Entity, LiveLine] = {}  # of several sources that measure the same, the one with most samples
+    for one in sorted(same, key=lambda one: int(np.isfinite(one.values).sum())):
+        finest[one.entity] = one
+    same = [one for one in finest.values() if np.isfinite(one.now)]
     sign = 1 if metric(name).better is Better.HIGH else -1
     return sorted(same, key=lambda one: (one.entity != entity, sign * one.median, one.entity.name))[:SERIES_MAX]
 

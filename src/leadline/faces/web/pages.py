@@ -35,11 +35,13 @@ from leadline.core.model.units import duration, several, show
 from leadline.faces.report.page import STYLES, asset, environment
 from leadline.faces.report.timeline import ticks
 from leadline.faces.web import wording
+from leadline.faces.web.answers import answer_rows
+from leadline.faces.web.estate_rows import above, below, counts_of, estate_row, link_of, with_ancestors
 from leadline.faces.web.sparks import spark_of
 from leadline.stores.incidents import FILE
 
 if TYPE_CHECKING:
-    from leadline.app.watch.views import EstateRow, IncidentStory, LiveLine
+    from leadline.app.watch.views import IncidentStory, LiveLine
     from leadline.app.watch.watching import Watch
     from leadline.stores.incidents import LiveIncident
 
@@ -73,12 +75,12 @@ class LivePages:
     def now(self, *, is_part: bool) -> str:
         """The first page: is all well, what is open, the estate, the sources."""
         rows = estate_of(self._watch)
-        kept = _with_ancestors(rows, ESTATE_FIRST)
+        kept = with_ancestors(rows, ESTATE_FIRST)
         return self._page(
             "now.html.j2",
             is_part,
-            rows=[_estate_row(one) for one in kept],
-            counts=_counts(rows),
+            rows=[estate_row(one) for one in kept],
+            counts=counts_of(rows),
             more=len(rows) - len(kept),
             recent=[one for one in self._recent(days=7) if not one.is_open][:5],
             events=self._events(),
@@ -95,8 +97,8 @@ class LivePages:
             "estate.html.j2",
             is_part,
             find=find,
-            rows=[_estate_row(one) for one in matching[:ESTATE_MAX]],
-            counts=_counts(rows),
+            rows=[estate_row(one) for one in matching[:ESTATE_MAX]],
+            counts=counts_of(rows),
             more=max(len(matching) - ESTATE_MAX, 0),
             match_count=len(matching),
         )
@@ -117,9 +119,9 @@ class LivePages:
         return self._page(
             "entity.html.j2",
             is_part,
-            row=_estate_row(row),
-            above=[_link(one) for one in reversed(_above(rows, place))],
-            below=[_estate_row(one) for one in _below(rows, place)][:ESTATE_FIRST],
+            row=estate_row(row),
+            above=[link_of(one) for one in reversed(above(rows, place))],
+            below=[estate_row(one, row.depth + 1) for one in below(rows, place)][:ESTATE_FIRST],
             layers=[(layer, lines) for layer, lines in layers if lines],
             absent=[layer for layer, lines in layers if not lines],
             touching=touching[:20],
@@ -141,6 +143,7 @@ class LivePages:
         """
         story = story_of(self._watch, number)
         store = str(self._watch.store.folder)
+        lead, rows = answer_rows(story.incident.text)
         entity = story.incident.entity
         shown = (
             next((one for one in Entity.parse(entity).lineage() if one.kind in ESTATE_KINDS), None) if entity else None
@@ -150,8 +153,10 @@ class LivePages:
             is_part,
             it=story.incident,
             story=story,
+            lead=lead,
+            rows=rows,
             line=_story_line(story),
-            entity=None if shown is None else _link(shown),
+            entity=None if shown is None else link_of(shown),
             command=wording.diagnose_command(story, store),
             note_command=f'leadline watch note {story.incident.id} "I look at it" --take',
         )
@@ -191,7 +196,7 @@ class LivePages:
             statistics=[(one, SUMMED[one]) for one in STATISTICS],
             rows=[
                 {
-                    **_link(entity),
+                    **link_of(entity),
                     "value": show(value, unit),
                     "width": f"{max(100 * value / largest, 0.0):.1f}%" if largest > 0 else "0",
                 }
@@ -270,73 +275,6 @@ class LivePages:
     def _settings(self, entity: Entity) -> list[tuple[str, str]]:
         facts = self._watch.window.inventory.facts.get(entity, {})
         return [(name, str(fact.value)[:200]) for name, fact in sorted(facts.items())]
-
-
-def _estate_row(row: EstateRow) -> dict[str, Any]:
-    severity = row.severity
-    return {
-        **_link(row.entity),
-        "depth": min(row.depth, 5),
-        "state": "cleared" if severity is None else severity.label,
-        "state_text": "well" if severity is None else severity.label,
-        "reason": row.reason,
-        "incident": row.incident,
-    }
-
-
-def _link(entity: Entity) -> dict[str, str]:
-    """What an entity is called, and where its page is: that of the nearest it is part of that has one."""
-    shown = next((one for one in entity.lineage() if one.kind in ESTATE_KINDS), entity)
-    name = entity.name if shown is entity else entity.label()
-    return {"name": name, "kind": entity.kind.value, "href": f"/entity?{urlencode({'name': str(shown)})}"}
-
-
-def _with_ancestors(rows: tuple[EstateRow, ...], count: int) -> list[EstateRow]:
-    """The first rows in trouble with what they are part of, else simply the first rows."""
-    chosen: dict[int, EstateRow] = {}
-    for place in (place for place, one in enumerate(rows) if one.severity is not None):
-        for index in [*_places_above(rows, place), place]:
-            chosen[index] = rows[index]
-        if len(chosen) >= count:
-            break
-    for place, row in enumerate(rows):
-        if len(chosen) >= count:
-            break
-        chosen[place] = row
-    return [chosen[place] for place in sorted(chosen)]
-
-
-def _places_above(rows: tuple[EstateRow, ...], place: int) -> list[int]:
-    depth, places = rows[place].depth, []
-    for index in range(place - 1, -1, -1):
-        if rows[index].depth < depth:
-            depth = rows[index].depth
-            places.append(index)
-        if not depth:
-            break
-    return places
-
-
-def _above(rows: tuple[EstateRow, ...], place: int) -> list[Entity]:
-    return [rows[index].entity for index in _places_above(rows, place)]
-
-
-def _below(rows: tuple[EstateRow, ...], place: int) -> list[EstateRow]:
-    depth = rows[place].depth
-    below = []
-    for row in rows[place + 1 :]:
-        if row.depth <= depth:
-            break
-        below.append(row)
-    return below
-
-
-def _counts(rows: tuple[EstateRow, ...]) -> str:
-    """How many entities of each kind there are."""
-    kinds = [one.entity.kind for one in rows]
-    nouns = {"vm": "VM"}
-    parts = [several(kinds.count(kind), nouns.get(kind.value, kind.value)) for kind in ESTATE_KINDS if kind in kinds]
-    return ", ".join(parts)
 
 
 def _line(line: LiveLine) -> dict[str, Any]:
