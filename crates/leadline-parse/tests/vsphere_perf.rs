@@ -1,6 +1,11 @@
 //! Answers of vCenter to `QueryPerf` in the format `csv`.
 
-#![allow(clippy::unwrap_used, clippy::float_cmp, clippy::format_push_string, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    clippy::format_push_string,
+    missing_docs
+)]
 
 use leadline_parse::vsphere_perf::{Answer, read};
 use proptest::prelude::*;

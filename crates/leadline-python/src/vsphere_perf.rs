@@ -11,6 +11,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<VspherePerfAnswer>()
 }
 
+/// Times and intervals.
+type Columns = (Py<PyArray1<i64>>, Py<PyArray1<i32>>);
+
 /// An answer to `QueryPerf` in the format `csv`.
 #[pyclass(frozen, module = "leadline._core")]
 pub struct VspherePerfAnswer {
@@ -22,7 +25,7 @@ pub struct VspherePerfAnswer {
     entity_moments: Py<PyArray1<u32>>,
     /// The different moments: UTC nanoseconds int64 [n], seconds that each sample stands for int32 [n].
     #[pyo3(get)]
-    moments: Vec<(Py<PyArray1<i64>>, Py<PyArray1<i32>>)>,
+    moments: Vec<Columns>,
     /// Which entity each series is of, uint32 [series].
     #[pyo3(get)]
     series_entities: Py<PyArray1<u32>>,
