@@ -69,10 +69,12 @@ class _Family:
         """Take out objects that are gone and put new ones where there is room; the others stay in their query."""
         wanted = {reference for reference in on if reference[0] == self.type_name}
         for batch in self.batches:
-            for reference in [one for one in batch if one not in wanted]:
-                batch.remove(reference)
-                self.given.forget(reference[1])
-        new = [one for one in on if one in wanted - {one for batch in self.batches for one in batch}]
+            for reference in batch:
+                if reference not in wanted:
+                    self.given.forget(reference[1])
+            batch[:] = [reference for reference in batch if reference in wanted]
+        asked = {reference for batch in self.batches for reference in batch}
+        new = [reference for reference in on if reference in wanted and reference not in asked]
         for reference in new:
             self.given.begin(reference[1], now_ns)
         for batch in self.batches:
