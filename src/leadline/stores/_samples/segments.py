@@ -14,6 +14,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,9 +174,12 @@ def packed_times(times_ns: NDArray[np.int64]) -> str:
     return base64.b64encode(zlib.compress(np.diff(times_ns, n=2, prepend=[0, 0]).tobytes())).decode()
 
 
+@lru_cache(maxsize=256)  # all metrics of a day have the same
 def unpacked_times(text: str) -> NDArray[np.int64]:
     """Times int64 [n] of `packed_times`."""
-    return np.cumsum(np.cumsum(np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.int64)))
+    times_ns = np.cumsum(np.cumsum(np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.int64)))
+    times_ns.flags.writeable = False
+    return times_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +199,8 @@ def grid_rows(
     Raises:
         FileNotFoundError: it was replaced meanwhile.
     """
-    pq = require("pyarrow.parquet")
-    with path.open("rb") as opened:
+    pa, pq = require("pyarrow"), require("pyarrow.parquet")
+    with pa.memory_map(str(path)) as opened:  # segments never change
         file = pq.ParquetFile(opened)
         group = 0
         for grid in json.loads(file.metadata.metadata[KEY])["grids"]:
@@ -212,7 +216,7 @@ def grid_rows(
                 if len(groups) < count:
                     numbers = np.concatenate([numbers[size * part : size * (part + 1)] for part in groups])
                 names = [name for name in columns if name != "floats" or grid["has_floats"]]
-                table = file.read_row_groups((groups + group).tolist(), columns=names, use_threads=len(groups) > 4)
+                table = file.read_row_groups((groups + group).tolist(), columns=names, use_threads=len(groups) > 16)
                 yield GridRows(grid, numbers, table)
             group += count
 
@@ -229,13 +233,13 @@ def read_segment(
     for rows in grid_rows(path, register, ["exponent", "numbers", "floats"], wanted):
         grid, times_ns = rows.grid, unpacked_times(rows.grid["times"])
         exponents = rows.table["exponent"].to_numpy()
-        values = np.empty((len(exponents), len(times_ns)), dtype=np.float32)
         is_float = exponents < 0
         numbers, missing = flat_column(rows.table["numbers"])
         some = from_decimals(exponents[~is_float], numbers.reshape(-1, len(times_ns)))
         if missing is not None:
             some[missing.reshape(some.shape)] = np.nan
         if grid["has_floats"]:
+            values = np.empty((len(exponents), len(times_ns)), dtype=np.float32)
             floats, missing = flat_column(rows.table["floats"])
             values[~is_float] = some
             values[is_float] = floats.reshape(-1, len(times_ns))
