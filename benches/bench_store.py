@@ -64,7 +64,7 @@ class Counters:
     def _noise(self, name: str, count: int, memory: float = 0.8) -> Floats:
         """An autoregressive course of deviation 1 per VM."""
         noise = self.random.standard_normal((self.vms, count)) * np.sqrt(1 - memory**2)
-        course = np.empty_like(noise)
+        course: Floats = np.empty(noise.shape)
         state = self.last[name][:, 0]
         for i in range(count):
             state = memory * state + noise[:, i]

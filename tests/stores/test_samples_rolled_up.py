@@ -78,7 +78,7 @@ def test_roll_ups_stay_when_raw_samples_go(tmp_path: Path, step_s: int) -> None:
         assert series(store) == {}
         assert_rolled_up(store, step_s, *day_of(1))
         warnings = store.read(*EVER).sources[-1].warnings
-        assert [warning.code for warning in warnings][0] == "rolled-up"
+        assert warnings[0].code == "rolled-up"
         with pytest.raises(UsageError, match="raw samples of 2026-09-21 are gone"):
             store.rolled_up("cpu_ready_pct", START_NS, START_NS + DAY_S * S, 20)
 
