@@ -67,7 +67,7 @@ def test_one_machine_with_its_database(folder: Path) -> None:
     "part", [{"since": "yesterday"}, {"until": "25:00"}, {"since": "23:50:00", "until": "23:40:00"}]
 )
 def test_what_is_no_time_is_said(folder: Path, part: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="--from|--to"):
+    with pytest.raises(UsageError, match=r"--from|--to"):
         read(folder, **part)
 
 
