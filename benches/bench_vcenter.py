@@ -41,15 +41,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--telegraf", type=Path)
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        program = _built(given.simulator, Path(folder))
-        peer = None if given.telegraf is None else _built(given.telegraf, Path(folder))
-        with _simulated(program, given.hosts, given.vms) as port:
+        program = built(given.simulator, Path(folder))
+        peer = None if given.telegraf is None else built(given.telegraf, Path(folder))
+        with simulated(program, given.hosts, given.vms) as port:
             _collect(port, given.cycles)
             if peer is not None:
                 subprocess.run([peer, "-url", f"https://127.0.0.1:{port}/sdk", "-n", str(given.cycles)], check=True)
 
 
-def _built(source: Path, folder: Path) -> Path:
+def built(source: Path, folder: Path) -> Path:
+    """Build a Go program in a scratch copy; where it is."""
     copy = folder / source.name
     copy.mkdir()
     for file in source.iterdir():
@@ -60,7 +61,8 @@ def _built(source: Path, folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _simulated(program: Path, hosts: int, vms: int) -> Iterator[int]:
+def simulated(program: Path, hosts: int, vms: int) -> Iterator[int]:
+    """A simulated vCenter of some hosts with VMs each: its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
