@@ -1,8 +1,8 @@
 """What a whole cycle of a watch costs: a vCenter's samples of 20 s collected, kept and judged.
 
-``python -m benches.bench_watch SIMULATOR [--hosts N] [--vms N] [--cycles N] [--telegraf PROGRAM]``
+``python -m benches.bench_watch [--hosts N] [--vms N] [--cycles N] [--telegraf PROGRAM]``
 
-``SIMULATOR`` is the folder of the Go program that simulates an estate (see ``bench_vcenter``); ``--vms`` are per host.
+The vCenter is govmomi's simulator; ``--vms`` are per host.
 For each cycle: samples, how long collecting took, how long keeping and judging took, and the processor time of this
 process alone. With ``--telegraf`` the folder of a program that collects the same with telegraf's own input, in the same
 run after it, which neither keeps nor judges.
@@ -30,7 +30,6 @@ CYCLE_S = 20.0
 def main(arguments: list[str] | None = None) -> None:
     """Build, start, watch, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("simulator", type=Path)
     parser.add_argument("--hosts", type=int, default=HOSTS)
     parser.add_argument("--vms", type=int, default=VMS_PER_HOST)
     parser.add_argument("--cycles", type=int, default=CYCLES)
@@ -38,9 +37,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        program = built(given.simulator, folder)
         peer = None if given.telegraf is None else built(given.telegraf, folder)
-        with simulated(program, given.hosts, given.vms) as port:
+        with simulated(given.hosts, given.vms) as port:
             watched(folder, port, given.cycles)
             if peer is not None:
                 subprocess.run([peer, "-url", f"https://127.0.0.1:{port}/sdk", "-n", str(given.cycles)], check=True)

@@ -208,7 +208,7 @@ class Watch:
             return []
         is_large = capture.series_count > WHOLE_SERIES_MAX
         diagnosis = self._findings() if is_large else diagnose(capture, self.profile)
-        suspicions = suspicions_of(diagnosis, capture.inventory, span[1])
+        suspicions = suspicions_of(diagnosis, capture, span[1], self.profile)
         self.judged = Judged(span[1], 0.0, diagnosis, suspicions)
         steps = self.book.judged(suspicions, capture, span[1])
         self.judged.duration_s = time.monotonic() - began
