@@ -139,6 +139,18 @@ def test_facts_keep_their_last_value(tmp_path: Path) -> None:
     store.close()
 
 
+def test_events_are_added_to_those_that_are_known(tmp_path: Path) -> None:
+    store = SampleStore(tmp_path)
+    for kinds in (["vmotion"], ["vmotion", "snapshot"], ["alarm"]):
+        inventory = Inventory()
+        inventory.add(VMS[0], "vc", events=[{"time": "2026-09-21T00:00:00", "kind": kind} for kind in kinds])
+        store.append(Capture([], [], inventory))
+        store = reopened(store)
+    events = store.read(*EVER).inventory.get(VMS[0], "events")
+    assert [event["kind"] for event in events] == ["vmotion", "snapshot", "alarm"]
+    store.close()
+
+
 @pytest.mark.parametrize("damage", ["cut", "flip", "zeros"])
 def test_a_torn_end_of_the_log_is_cut(tmp_path: Path, damage: str) -> None:
     store = SampleStore(tmp_path)

@@ -8,3 +8,4 @@ pub mod pdh;
 pub mod pgbench_log;
 pub mod postgresql_log;
 pub mod trace;
+pub mod vsphere_perf;

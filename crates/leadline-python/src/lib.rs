@@ -10,6 +10,7 @@ mod rows;
 #[cfg(feature = "simulator")]
 mod sim;
 mod trace;
+mod vsphere_perf;
 
 use pyo3::prelude::*;
 
@@ -25,6 +26,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     pdh::register(module)?;
     rows::register(module)?;
     trace::register(module)?;
+    vsphere_perf::register(module)?;
     #[cfg(feature = "simulator")]
     sim::register(module)?;
     #[cfg(not(feature = "simulator"))]

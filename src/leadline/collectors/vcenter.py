@@ -15,6 +15,10 @@ Cost:
     of processor time per VM here, less on vCenter.
 
 Late or missing data:
+    Watched, real-time counters (20 s) of VMs and hosts and those of 5 minutes of datastores and clusters are given as
+    vCenter posts them, up to 15 minutes late, of datastores up to 40; what is later is a gap. Changes of the inventory
+    are seen within a minute.
+
     The answer is of the moment of the query; events are of the last day. What is refused, and a service that is not
     there, is left out with a warning. Objects the account may not see at all, and what an older vCenter does not have,
     are missing and not told by vCenter. The side-channel aware scheduler is as set for the next boot. Compatibility
@@ -41,12 +45,15 @@ from leadline.collectors import _vcenter_policies as policies
 from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors import _vcenter_vsan as vsan
 from leadline.collectors._vcenter_estate import VcenterInventory
+from leadline.collectors._vcenter_live import LiveOptions, VcenterLive
+from leadline.collectors._vcenter_live_access import live_access
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.contracts.collector import Access, CollectorMeta
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import ToolError
 from leadline.core.model.vocabulary import Layer
+from leadline.core.system.addresses import Address
 from leadline.estate.knowledge.vcenter_session import connect, context_of, disconnect, id_of, objects, of
 
 META = CollectorMeta(
@@ -89,6 +96,45 @@ def collect(access: Access, progress: Callable[[int, int], None] | None = None) 
         ) from error
     finally:
         disconnect(session)
+
+
+def watch(target: Address, **options: int | str | bool) -> VcenterLive:
+    """A live source of the vCenter or ESXi host ``target``, as ``vc1.example`` or ``https://user@vc1.example:443``.
+
+    The password is that of the target, else LEADLINE_PASSWORD.
+
+    Args:
+        target: its name or address.
+        options: ``user``; ``ca_file`` with the only certificates that are trusted; ``insecure``, and no certificate is
+            checked; ``every`` counter, not only those with a metric; ``inventory_s``, how often the inventory is looked
+            at, seconds (60); ``timeout_s`` of a question (60).
+
+    Raises:
+        UsageError: an option is not known, the target is none, no user is named, or the CA file cannot be read.
+        ToolError: it cannot be reached, its certificate is not trusted, or it refuses the login.
+    """
+    access, context = live_access(target, options)
+    chosen = LiveOptions(bool(options.get("every", False)), float(options.get("inventory_s", 60)))
+    return VcenterLive(access, context, _read_live, chosen)
+
+
+def _read_live(
+    content: Any,  # noqa: ANN401
+    estate: VcenterInventory,
+    seen: Callable[[str, Entity, dict[str, Any]], None],
+) -> None:
+    """Hosts, datastores, clusters and VMs with their parts, without what only a plan or an audit asks for."""
+    from pyVmomi import vim  # noqa: PLC0415
+
+    ask, now = partial(objects, content, refused=estate.refused), machines.now_utc()
+    if content.about.apiType == _VCENTER:
+        for _, properties in ask(vim.ClusterComputeResource, clusters.PROPERTIES):
+            clusters.add_cluster(estate, properties, {})
+        _add_distributed_switches(ask, estate)
+    _add_hosts(ask, estate, now)
+    for reference, properties in ask(vim.Datastore, clusters.DATASTORE_PROPERTIES):
+        clusters.add_datastore(estate, properties, id_of(reference))
+    _add_vms(ask, estate, now, None, seen)
 
 
 def _fill(
@@ -180,14 +226,22 @@ def _add_vsan(
     vsan.read_services(estate, services, added)
 
 
-def _add_vms(ask: _Ask, estate: VcenterInventory, now: datetime, progress: Callable[[int, int], None] | None) -> None:
+def _add_vms(
+    ask: _Ask,
+    estate: VcenterInventory,
+    now: datetime,
+    progress: Callable[[int, int], None] | None,
+    seen: Callable[[str, Entity, dict[str, Any]], None] | None = None,
+) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
     reported = list(ask(vim.VirtualMachine, machines.PROPERTIES))
     with_snapshots = []
     for done, (reference, properties) in enumerate(reported, start=1):
         if not properties.get("config.template"):
-            estate.vms[id_of(reference)] = machines.add_vm(estate, properties, now)
+            vm = estate.vms[id_of(reference)] = machines.add_vm(estate, properties, now)
+            if seen is not None:
+                seen(id_of(reference), vm, properties)
             if properties.get("snapshot") is not None:
                 with_snapshots.append(reference)
         if progress is not None and done % 100 == 0:

@@ -24,7 +24,7 @@ from leadline.core.model.errors import ToolError, UsageError
 from ._samples.catalogue import SampleCatalogue, StoredFact, gaps_of, inventory_of, minutes_present
 from ._samples.compaction import DAY_S, LATE_S, MINUTE_STEP_S, Compaction, KeepLimits
 from ._samples.files import CATALOGUE, LOG, REFUSED, SEGMENTS, StoreFiles, StoreView, reported
-from ._samples.log import FILE_BYTES_MAX, LogEntry, LogWriter
+from ._samples.log import FILE_BYTES_MAX, LogEntry, LogWriter, sync_folder
 from ._samples.pieces import StoredPiece
 from ._samples.querying import StoredRollUps
 from ._samples.writer_lock import WriterLock
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 GAP_S_MIN = 300  # Judgement: shorter ones are told by the times of the series themselves
 LOG_AGE_S_MAX = 3600.0
+EVENTS, EVENTS_MAX = "events", 1000  # the setting that grows instead of being replaced, and how far, per entity
 _DAY_S, _YEAR_S = 86_400.0, 31_557_600.0
 
 
@@ -137,6 +138,8 @@ class SampleStore:
                 for path in (self.folder, self.folder / LOG, self.folder / SEGMENTS):
                     private_folder(path)
                 self._lock = WriterLock.take(self.folder)
+                for path in (self.folder, self.folder.parent):
+                    sync_folder(path)
             try:
                 self._files = StoreFiles(self.folder, SampleCatalogue(self.folder / CATALOGUE, read_only=read_only))
                 if not read_only:
@@ -386,8 +389,11 @@ class SampleStore:
         rows += [(str(guest), "", str(vm), "", False) for guest, vm in inventory.links.items()]
         changed, texts = [], {}
         for name, key, value, source, guessed in rows:
+            known = self._known_facts.get((name, key))
             text = json.dumps(value, default=str)
-            if self._known_facts.get((name, key)) != text:
+            if key == EVENTS and known is not None and known != text:
+                text = _with_events(known, text)
+            if known != text:
                 texts[name, key] = text
                 changed.append((name, key, json.loads(text), source, guessed, changed_ns))
         return changed, texts
@@ -427,6 +433,12 @@ class SampleStore:
                 first, last = (np.datetime64(ns // NS_PER_S, "s") for ns in (start_ns, end_ns))
                 warnings.append(Warn("gap", f"no samples of any series from {first} to {last} UTC"))
         return SourceInfo(str(self.folder), "store", "Leadline sample store", warnings=tuple(warnings))
+
+
+def _with_events(known: str, newer: str) -> str:
+    """Events as JSON, those that are known and others; the latest `EVENTS_MAX`."""
+    events = json.loads(known)
+    return json.dumps([*events, *(event for event in json.loads(newer) if event not in events)][-EVENTS_MAX:])
 
 
 def _origin(source: SourceInfo) -> str:

@@ -29,7 +29,10 @@ def settings(tmp_path: Path, text: str) -> WatchSettings:
         ("sources: [{name: a, collector: nope}]", "no collector nope"),
         ("sources: [{name: 'a b', collector: linux}]", "pattern"),
         ("sources: [{name: a, collector: linux}, {name: a, follow: x}]", "a is there twice"),
-        ("sources: [{name: a, collector: postgresql, target: 'postgresql://me:hunter22@db/x'}]", "a password in the file"),
+        (
+            "sources: [{name: a, collector: postgresql, target: 'postgresql://me:hunter22@db/x'}]",
+            "a password in the file",
+        ),
         ("sources: [{name: a, collector: linux}]\ntell: [{name: b, notifier: pigeon}]", "no notifier pigeon"),
         ("sources: [{name: a, collector: linux}]\npage: {listen: '0.0.0.0:7177'}", "not this machine alone"),
         ("sources: [{name: a, collector: linux}]\npage: {listen: 'localhost'}", "ADDRESS:PORT"),

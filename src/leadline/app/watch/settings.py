@@ -113,7 +113,7 @@ class ReceiverSettings(BaseModel):
 
     Attributes:
         severity: of incidents he is told of, at least.
-        on: what he is told: that one opened, that it got worse, that it closed.
+        when: he is told: that one opened, that it got worse, that it closed.
         hourly_max: how many notices an hour; more are summed up in one.
         settings: of the notifier; ``leadline explain notifier:NAME`` lists them.
     """
@@ -123,7 +123,7 @@ class ReceiverSettings(BaseModel):
     name: str = Field(pattern=r"^[A-Za-z0-9][\w.-]{0,63}$")
     notifier: str
     severity: Literal["low", "medium", "high", "critical"] = "medium"
-    on: tuple[Literal["opened", "worsened", "closed"], ...] = ("opened", "closed")
+    when: tuple[Literal["opened", "worsened", "closed"], ...] = ("opened", "closed")
     hourly_max: int | None = Field(default=20, gt=0)
     settings: dict[str, Any] = Field(default_factory=dict)
 

@@ -15,31 +15,38 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from leadline.app.diagnose.causes import explained
 from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.diagnose.feeling import feeling_of
+from leadline.app.diagnose.symptoms import Symptoms
 from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, Step
+from leadline.app.watch.judging import LiveJudge
 from leadline.app.watch.sources import SourceEvent, WatchedSource
 from leadline.app.watch.suspicions import Suspicion, suspicions_of
-from leadline.app.watch.window import LiveWindow
+from leadline.app.watch.window import EVENTS, LiveWindow
 from leadline.core.contracts.notifier import Notice, NoticeState
 from leadline.core.io.parquet import save
 from leadline.core.io.private import private_folder
 from leadline.core.model.capture import NS_PER_S, Capture
 from leadline.core.model.errors import LeadlineError
+from leadline.core.model.events import events_of
+from leadline.core.model.finding import Diagnosis
 from leadline.core.model.profile import Profile
-from leadline.core.model.vocabulary import Severity
+from leadline.core.model.vocabulary import EntityKind, Severity
 from leadline.stores.incidents import IncidentStore, LiveIncident, Marker
 
 if TYPE_CHECKING:
     from leadline.app.watch.recorded import RecordedFiles
     from leadline.app.watch.settings import ReceiverSettings, WatchSettings
     from leadline.app.watch.telling import Teller
-    from leadline.core.model.finding import Diagnosis
     from leadline.stores.samples import SampleStore, StoreStatus
 
 BEFORE_S, AFTER_S = 600.0, 600.0  # of an incident, in its own recording
 SEND_EVERY_S, MAINTAIN_EVERY_S, FACTS_EVERY_S = 2.0, 60.0, 3600.0
 EVENTS_KEPT = 200
 _NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", "provisioned_gib"})  # they move along
+_NO_CHANGES = frozenset({"alarm-status-changed", "user-login-session", "user-logout-session"})
+WHOLE_SERIES_MAX = 20_000  # of more, rules are asked where samples came, and no account is made
 JUDGE_SHARE_MAX = 0.25  # of the time: a judgement that takes longer is made less often
 _STATES = {Step.OPENED: NoticeState.OPENED, Step.CHANGED: NoticeState.WORSENED, Step.CLOSED: NoticeState.CLOSED}
 
@@ -91,6 +98,7 @@ class Watch:
     teller: Teller | None = None
     profile: Profile = field(default_factory=Profile)
     clock: Callable[[], float] = time.monotonic
+    judge: LiveJudge = field(init=False)
     window: LiveWindow = field(init=False)
     book: IncidentBook = field(init=False)
     judged: Judged = field(default_factory=Judged)
@@ -107,6 +115,7 @@ class Watch:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
+        self.judge = LiveJudge(self.profile)
         self.window = LiveWindow(self.settings.window_minutes * 60.0, [])
         self.book = IncidentBook(self._said)
         now_ns = time.time_ns()
@@ -197,12 +206,21 @@ class Watch:
         span = capture.span_ns()
         if span is None:
             return []
-        diagnosis = diagnose(capture, self.profile)
-        suspicions = suspicions_of(diagnosis, capture.inventory, span[1])
+        is_large = capture.series_count > WHOLE_SERIES_MAX
+        diagnosis = self._findings() if is_large else diagnose(capture, self.profile)
+        suspicions = suspicions_of(diagnosis, capture, span[1], self.profile)
         self.judged = Judged(span[1], 0.0, diagnosis, suspicions)
         steps = self.book.judged(suspicions, capture, span[1])
         self.judged.duration_s = time.monotonic() - began
         return steps
+
+    def _findings(self) -> Diagnosis:
+        """What rules find in a large window, each with what explains it; no answer is made of it."""
+        capture = self.window.capture
+        verdict = self.judge.judge(self.window)
+        symptoms = Symptoms((), feeling_of(capture))
+        joined = explained(verdict.findings, symptoms, capture, ())
+        return Diagnosis((), (), joined.findings, (), feeling=symptoms.feeling)
 
     def _said(self, suspicion: Suspicion) -> tuple[str, str]:
         assert self.judged.diagnosis is not None  # it is where suspicions come from
@@ -251,6 +269,10 @@ class Watch:
                 if name in before and before[name].value != fact.value and name not in _NOT_SETTINGS:
                     text = f"{name}: {_short(before[name].value)} -> {_short(fact.value)}"
                     self._mark(Marker(time_ns, "setting", str(entity), text))
+            if EVENTS in facts and entity.kind in (EntityKind.VM, EntityKind.HOST):
+                kinds = {str(event["kind"]) for event in facts[EVENTS].value}
+                for event in events_of(capture.inventory, entity, kinds - _NO_CHANGES):
+                    self._mark(Marker(event.time_ns, event.kind, str(entity), event.text))
 
     def _source_event(self, event: SourceEvent) -> None:
         self.events.append(WatchEvent(event.time_ns, event.source, event.text, not event.is_up))
@@ -308,7 +330,7 @@ def notice_of(incident: LiveIncident, state: NoticeState, link: str) -> Notice:
 
 
 def _wants(receiver: ReceiverSettings, incident: LiveIncident, state: NoticeState) -> bool:
-    return state.value in receiver.on and incident.severity >= Severity[receiver.severity.upper()]
+    return state.value in receiver.when and incident.severity >= Severity[receiver.severity.upper()]
 
 
 def _ns(seconds: float) -> int:

@@ -147,10 +147,6 @@ class SampleCatalogue:
         """Day since 1970 -> a bit for each minute in which there was a sample."""
         return dict(self._base.execute("select day, minutes from presence order by day"))
 
-    def forget_presence(self, before_day: int) -> None:
-        """Forget the minutes of days before one."""
-        self._base.execute("delete from presence where day < ?", (before_day,))
-
     def _add_presence(self, day: int, minutes: bytes) -> None:
         row = self._base.execute("select minutes from presence where day = ?", (day,)).fetchone()
         if row is not None:

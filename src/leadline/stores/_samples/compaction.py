@@ -227,8 +227,10 @@ class Compaction:
         try:
             yield
         except BaseException:
+            counted = {segment.path for segment in self.files.catalogue.segments()}
             for segment in self._waiting:
-                (self.files.folder / segment.path).unlink(missing_ok=True)
+                if segment.path not in counted:  # an interrupt may come right after the commit
+                    (self.files.folder / segment.path).unlink(missing_ok=True)
             self._waiting.clear()
             raise
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+COLUMNS_MAX = 4096  # columns of entities that are remembered: bounds the memory where they change all the time
+
+
 class EntityRegister:
     """Numbers for entities, as this process counts them; columns of the same entities are one object."""
 
@@ -44,18 +47,24 @@ class EntityRegister:
                 self._entities.append(entity)
             numbers[place] = number
         if isinstance(entities, EntityColumn):
+            if len(self._by_column) >= COLUMNS_MAX:
+                self._by_column.clear()
             self._by_column[id(entities)] = (entities, numbers)
         return numbers
 
     def of_text(self, text: str) -> NDArray[np.int32]:
         """The numbers of entities that are written one a line."""
         if text not in self._parsed:
+            if len(self._parsed) >= COLUMNS_MAX:
+                self._parsed.clear()
             self._parsed[text] = self.numbers([Entity.parse(line) for line in text.split("\n")])
         return self._parsed[text]
 
     def unpacked(self, packed: str) -> str:
         """Entities one a line, of their packed form; remembered."""
         if packed not in self._unpacked:
+            if len(self._unpacked) >= COLUMNS_MAX:
+                self._unpacked.clear()
             self._unpacked[packed] = zlib.decompress(base64.b64decode(packed)).decode()
         return self._unpacked[packed]
 
@@ -67,6 +76,8 @@ class EntityRegister:
         """The entities of numbers, the same object for the same numbers."""
         key = numbers.tobytes()
         if key not in self._columns:
+            if len(self._columns) >= COLUMNS_MAX:
+                self._columns.clear()
             self._columns[key] = EntityColumn([self._entities[number] for number in numbers.tolist()])
         return self._columns[key]
 
