@@ -90,6 +90,19 @@ def test_a_page_follows_the_watch_without_being_loaded_again(browser: Browser, p
     tab.close()
 
 
+def test_who_copies_a_command_is_not_interrupted(browser: Browser, page: ServedPage, watch: Watch) -> None:
+    (incident,) = watch.incidents.open_ones()
+    tab, _ = visit(browser, f"{page.address}incidents/{incident.id}")
+    tab.wait_for_selector("html[data-live]", state="attached")
+    tab.wait_for_timeout(1500)
+    tab.evaluate("getSelection().selectAllChildren(document.querySelector('.command code'))")
+    watch.incidents.remark(incident.id, Remark(time.time_ns(), "eve", "Nobody sees this yet"))
+    tab.wait_for_timeout(3500)
+    assert tab.evaluate("getSelection().toString()").startswith("leadline diagnose")
+    assert tab.get_by_text("Nobody sees this yet").count() == 0
+    tab.close()
+
+
 def test_it_says_when_the_watch_does_not_answer(browser: Browser, watch: Watch) -> None:
     served = serve(watch)
     tab, _ = visit(browser, served.address)

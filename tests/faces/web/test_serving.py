@@ -167,6 +167,14 @@ def test_what_is_not_there_is_said(page: ServedPage, path: str) -> None:
     assert ask(page.address, f"/{path}").status == 404
 
 
+@pytest.mark.parametrize("path", ["top?minutes=<b>", "top?minutes=-1", "top?by=x&metric=db_tps", "entity"])
+def test_a_value_that_cannot_be_is_refused_in_words(page: ServedPage, path: str) -> None:
+    answer = ask(page.address, f"/{path}")
+    assert answer.status in (404, 422)
+    assert "This cannot be shown" in answer.body.decode()
+    assert "<b>" not in answer.body.decode()
+
+
 def test_a_part_is_the_main_of_the_whole(page: ServedPage) -> None:
     part = get(page.address, X_Leadline_Fragment="1")
     assert "<html" not in part

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from fastapi.responses import StreamingResponse as Streamed
 from pydantic import BaseModel, Field
@@ -53,6 +54,8 @@ def application(watch: Watch, access: PageAccess, over: threading.Event) -> Page
     # The documentation that FastAPI would serve loads scripts from elsewhere.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(LeadlineError, lambda _, error: _failed(pages, error))
+    wrong = "The address has a value that cannot be. Choose one of the page's own."
+    app.add_exception_handler(RequestValidationError, lambda _, __: HTMLResponse(pages.problem(wrong), 422))
     app.add_exception_handler(404, lambda _, __: HTMLResponse(pages.problem("There is no such page."), 404))
     _add_pages(app, pages)
     _add_login(app, pages, access)

@@ -14,9 +14,12 @@
     note.hidden = text === "";
   };
 
-  const isAnswering = () => {
+  // Whoever fills in a form or copies a command is not interrupted.
+  const isInUse = () => {
     const active = document.activeElement;
-    return active !== null && main.contains(active) && active.closest("form") !== null;
+    if (active !== null && main.contains(active) && active.closest("form") !== null) return true;
+    const selection = getSelection();
+    return selection !== null && !selection.isCollapsed && main.contains(selection.anchorNode);
   };
 
   const put = (html) => {
@@ -37,7 +40,7 @@
     isDue = false;
     try {
       const answer = await fetch(location.href, { headers: { "X-Leadline-Fragment": "1" }, cache: "no-store" });
-      if (answer.ok && !isAnswering()) {
+      if (answer.ok && !isInUse()) {
         put(await answer.text());
         shownAt = new Date();
       }
