@@ -16,7 +16,6 @@ from fastapi.responses import StreamingResponse as Streamed
 from pydantic import BaseModel, Field
 
 from leadline.app.watch.state import state_of
-from leadline.app.watch.views import locked
 from leadline.core.model.errors import LeadlineError, UsageError
 from leadline.faces.web.access import COOKIE, COOKIE_DAYS, PageAccess, PageGuard
 from leadline.faces.web.pages import LivePages, asset_of
@@ -141,8 +140,7 @@ def _add_data(app: FastAPI, watch: Watch, access: PageAccess) -> None:
 
     @app.get("/api/state")
     def state() -> JSONResponse:
-        with locked(watch):
-            return JSONResponse(state_of(watch))
+        return JSONResponse(state_of(watch))  # it reads incidents from the disk: the watch does not wait for that
 
     @app.post("/api/mark", status_code=201)
     async def mark(request: Request) -> JSONResponse:
