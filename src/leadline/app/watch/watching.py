@@ -19,7 +19,7 @@ from leadline.app.diagnose.causes import explained
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.diagnose.feeling import feeling_of
 from leadline.app.diagnose.symptoms import Symptoms
-from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, Step
+from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, LifeStep
 from leadline.app.watch.judging import LiveJudge
 from leadline.app.watch.sources import SourceEvent, WatchedSource
 from leadline.app.watch.suspicions import Suspicion, suspicions_of
@@ -48,7 +48,11 @@ _NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", 
 _NO_CHANGES = frozenset({"alarm-status-changed", "user-login-session", "user-logout-session"})
 WHOLE_SERIES_MAX = 20_000  # of more, rules are asked where samples came, and no account is made
 JUDGE_SHARE_MAX = 0.25  # of the time: a judgement that takes longer is made less often
-_STATES = {Step.OPENED: NoticeState.OPENED, Step.CHANGED: NoticeState.WORSENED, Step.CLOSED: NoticeState.CLOSED}
+_STATES = {
+    LifeStep.OPENED: NoticeState.OPENED,
+    LifeStep.CHANGED: NoticeState.WORSENED,
+    LifeStep.CLOSED: NoticeState.CLOSED,
+}
 
 Say = Callable[["Diagnosis", Capture, Suspicion], tuple[str, str]]
 
@@ -117,7 +121,7 @@ class Watch:
     def __post_init__(self) -> None:
         self.judge = LiveJudge(self.profile)
         self.window = LiveWindow(self.settings.window_minutes * 60.0, [])
-        self.book = IncidentBook(self._said)
+        self.book = IncidentBook(self._words_of)
         now_ns = time.time_ns()
         known = self.incidents.between(now_ns - _ns(REOPEN_WITHIN_S), now_ns)
         self.book.take_up([*self.incidents.open_ones(), *(one for one in known if not one.is_open)])
@@ -222,7 +226,7 @@ class Watch:
         joined = explained(verdict.findings, symptoms, capture, ())
         return Diagnosis((), (), joined.findings, (), feeling=symptoms.feeling)
 
-    def _said(self, suspicion: Suspicion) -> tuple[str, str]:
+    def _words_of(self, suspicion: Suspicion) -> tuple[str, str]:
         assert self.judged.diagnosis is not None  # it is where suspicions come from
         return self.say(self.judged.diagnosis, self.window.capture, suspicion)
 
@@ -230,7 +234,7 @@ class Watch:
         """Keep what became of an incident, and tell who is to know."""
         incident = step.incident
         self.incidents.save(incident)
-        if step.step in (Step.OPENED, Step.REOPENED):
+        if step.step in (LifeStep.OPENED, LifeStep.REOPENED):
             self._capturing.add(incident.id)
         state = _STATES.get(step.step)
         if state is None or self.teller is None:
