@@ -334,7 +334,7 @@ def notice_of(incident: LiveIncident, state: NoticeState, link: str) -> Notice:
 
 
 def _wants(receiver: ReceiverSettings, incident: LiveIncident, state: NoticeState) -> bool:
-    return state.value in receiver.when and incident.severity >= Severity[receiver.severity.upper()]
+    return receiver.wants(state) and incident.severity >= Severity[receiver.severity.upper()]
 
 
 def _ns(seconds: float) -> int:
