@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from leadline.app.watch.telling import Teller
     from leadline.core.model.finding import Diagnosis
     from leadline.stores.samples import SampleStore, StoreStatus
+    from leadline.stores.victoriametrics import VictoriaMetricsStore
 
 BEFORE_S, AFTER_S = 600.0, 600.0  # of an incident, in its own recording
 SEND_EVERY_S, MAINTAIN_EVERY_S, FACTS_EVERY_S = 2.0, 60.0, 3600.0
@@ -85,7 +86,7 @@ class Watch:
     settings: WatchSettings
     sources: tuple[WatchedSource, ...]
     files: RecordedFiles
-    store: SampleStore
+    store: SampleStore | VictoriaMetricsStore
     incidents: IncidentStore
     say: Say
     teller: Teller | None = None
