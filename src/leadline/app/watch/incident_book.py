@@ -86,11 +86,11 @@ class IncidentBook:
         """An incident that is open or was closed a short while ago."""
         return self._open.get(number) or self._closed.get(number)
 
-    def with_capture(self, incident: LiveIncident, path: str) -> LiveIncident:
+    def with_capture(self, number: str, path: str) -> LiveIncident:
         """An incident with the place of its own recording, from now on."""
-        updated = replace(incident, capture=path)
-        (self._open if incident.is_open else self._closed)[incident.id] = updated
-        return updated
+        known = self._open if number in self._open else self._closed
+        known[number] = replace(known[number], capture=path)
+        return known[number]
 
     def judged(self, suspicions: Iterable[Suspicion], capture: Capture, now_ns: int) -> list[IncidentStep]:
         """Take a judgement in; what became of each incident it concerns.

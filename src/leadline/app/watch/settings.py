@@ -17,6 +17,7 @@ from leadline.core.model.vocabulary import Severity
 from leadline.core.system.addresses import Address, address_of
 from leadline.core.system.leftovers import user_folder
 from leadline.core.system.secret_sources import SecretSettings
+from leadline.stores.victoriametrics import MetricsServer
 
 GUIDE = "docs/guides/watch.md"
 SEVERITIES = tuple(severity.name.lower() for severity in Severity)
@@ -24,6 +25,7 @@ FILE_NAME = "watch.yaml"
 EVERY_S_MIN = 0.1
 PORT = 7177
 HOURLY_MAX = 20  # notices to a person
+_ADDRESS = r"^https?://[!->A-~]+$"  # without user, password and query
 _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
@@ -85,11 +87,38 @@ class SourceSettings(SecretSettings):
         return Address(address.text, self.password(f"password of {self.name}")) if self.has_password else address
 
 
+class VictoriaMetricsSettings(SecretSettings):
+    """A VictoriaMetrics that keeps samples; its retention is set there.
+
+    Attributes:
+        address: ``http://HOST:8428``; of a cluster that of vmselect, with ``/select/0/prometheus``.
+        write_address: of a cluster that of vminsert, with ``/insert/0/prometheus``.
+        user: with a password; without a user the password is a bearer token.
+        ca_file: authorities of its certificate; the system's where it is left out.
+    """
+
+    address: str = Field(pattern=_ADDRESS)
+    write_address: str = Field(default="", pattern=f"{_ADDRESS}|^$")
+    user: str = ""
+    ca_file: Path | None = None
+
+    def server(self) -> MetricsServer:
+        """The server, with its password read from where it stands.
+
+        Raises:
+            ToolError: the secret is not where it should be.
+            UsageError: the address is none.
+        """
+        password = self.password("password of VictoriaMetrics")
+        return MetricsServer(self.address, self.write_address, self.user, password, self.ca_file)
+
+
 class StoreSettings(BaseModel):
     """Where samples are kept, and for how long.
 
     Attributes:
-        folder: of the store; the user's own where it is left out.
+        folder: of the store; the user's own where it is left out. Incidents and facts are always here.
+        victoriametrics: where samples are kept instead: an address, or all of its settings.
         raw_days: samples as they came.
         minute_days, ten_minutes_days, two_hours_days: roll-ups.
         gib_max: of all of it; the oldest raw samples go first.
@@ -98,11 +127,17 @@ class StoreSettings(BaseModel):
     model_config = _STRICT
 
     folder: Path | None = None
+    victoriametrics: VictoriaMetricsSettings | None = None
     raw_days: float = Field(default=7.0, gt=0, le=3660)
     minute_days: float = Field(default=30.0, gt=0, le=3660)
     ten_minutes_days: float = Field(default=365.0, gt=0, le=3660)
     two_hours_days: float = Field(default=1825.0, gt=0, le=3660)
     gib_max: float = Field(default=20.0, gt=0)
+
+    @field_validator("victoriametrics", mode="before")
+    @classmethod
+    def _of_address(cls, value: object) -> object:
+        return {"address": value} if isinstance(value, str) else value
 
     def path(self) -> Path:
         """The folder of the store."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from leadline.app.watch.settings import ReceiverSettings, WatchSettings
     from leadline.app.watch.telling import Teller
     from leadline.stores.samples import SampleStore, StoreStatus
+    from leadline.stores.victoriametrics import VictoriaMetricsStore
 
 BEFORE_S, AFTER_S = 600.0, 600.0  # of an incident, in its own recording
 SEND_EVERY_S, MAINTAIN_EVERY_S, FACTS_EVERY_S = 2.0, 60.0, 3600.0
@@ -47,6 +48,7 @@ EVENTS_KEPT = 200
 _NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", "provisioned_gib"})  # they move along
 _NO_CHANGES = frozenset({"alarm-status-changed", "user-login-session", "user-logout-session"})
 WHOLE_SERIES_MAX = 20_000  # of more, rules are asked where samples came, and no account is made
+HELPER_END_S = 30.0  # what sending and keeping may take at the end
 JUDGE_SHARE_MAX = 0.25  # of the time: a judgement that takes longer is made less often
 _STATES = {
     LifeStep.OPENED: NoticeState.OPENED,
@@ -96,7 +98,7 @@ class Watch:
     settings: WatchSettings
     sources: tuple[WatchedSource, ...]
     files: RecordedFiles
-    store: SampleStore
+    store: SampleStore | VictoriaMetricsStore
     incidents: IncidentStore
     say: Say
     teller: Teller | None = None
@@ -135,8 +137,12 @@ class Watch:
         """
         for source in self.sources:
             source.start()
-        sender = threading.Thread(target=self._send, args=(over,), name="leadline-notices", daemon=True)
-        sender.start()
+        helpers = [
+            threading.Thread(target=work, args=(over,), name=f"leadline-{name}", daemon=True)
+            for name, work in (("notices", self._send), ("keeping", self._keep_house))
+        ]
+        for helper in helpers:
+            helper.start()
         try:
             while not over.is_set():
                 began = time.monotonic()
@@ -149,7 +155,8 @@ class Watch:
                 source.close()
             with self.lock:
                 self._take_in()
-            sender.join(15.0)
+            for helper in helpers:
+                helper.join(HELPER_END_S)
             self.store.close()
 
     def step(self) -> list[IncidentStep]:
@@ -162,10 +169,18 @@ class Watch:
             self.last_steps = tuple(steps)
             for one in steps:
                 self._try("incidents", partial(self._keep, one))
-            if self._is_due("maintain", MAINTAIN_EVERY_S):
-                self._try("store", self._maintain)
-                self._try("captures", self._write_captures)
             return steps
+
+    def keep_house(self) -> None:
+        """Put the store in order and write the recordings of incidents: what takes longer than a step may."""
+        self._try("store", self._maintain)
+        self._try("captures", self._write_captures)
+
+    def _keep_house(self, over: threading.Event) -> None:
+        is_last = False
+        while not is_last:
+            is_last = over.wait(MAINTAIN_EVERY_S)
+            self.keep_house()
 
     def _take_in(self) -> None:
         """Keep what is new, then put it into the window."""
@@ -249,17 +264,18 @@ class Watch:
     def _write_captures(self) -> None:
         """Write the recording of each incident that is open or was until a short while ago."""
         for number in list(self._capturing):
-            incident = self.book.get(number)
+            with self.lock:
+                incident, now_ns = self.book.get(number), self.judged.time_ns
             if incident is None:
                 self._capturing.discard(number)
                 continue
-            end_ns = self.judged.time_ns if incident.closed_ns is None else incident.closed_ns + _ns(AFTER_S)
-            folder = private_folder(self.settings.store.path() / "incidents")
-            path = folder / f"{number}.parquet"
+            end_ns = now_ns if incident.closed_ns is None else incident.closed_ns + _ns(AFTER_S)
+            path = private_folder(self.settings.store.path() / "incidents") / f"{number}.parquet"
             save(self.store.read(incident.opened_ns - _ns(BEFORE_S), end_ns), path)
             if not incident.capture:
-                self.incidents.save(self.book.with_capture(incident, str(path)))
-            if incident.closed_ns is not None and self.judged.time_ns >= end_ns:
+                with self.lock:
+                    self.incidents.save(self.book.with_capture(number, str(path)))
+            if incident.closed_ns is not None and now_ns >= end_ns:
                 self._capturing.discard(number)
 
     def _mark_changes(self, capture: Capture) -> None:
