@@ -48,6 +48,7 @@ EVENTS_KEPT = 200
 _NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", "provisioned_gib"})  # they move along
 _NO_CHANGES = frozenset({"alarm-status-changed", "user-login-session", "user-logout-session"})
 WHOLE_SERIES_MAX = 20_000  # of more, rules are asked where samples came, and no account is made
+AHEAD_S = 120.0  # of samples: more is a clock that was put back, or one that is ahead elsewhere
 HELPER_END_S = 30.0  # what sending and keeping may take at the end
 JUDGE_SHARE_MAX = 0.25  # of the time: a judgement that takes longer is made less often
 _STATES = {
@@ -196,6 +197,10 @@ class Watch:
                 self._source_event(event)
         self._unstored += [capture for capture in captures if capture.groups or capture.inventory.facts]
         self._try("store", self._store)
+        span, now_ns = self.window.capture.span_ns(), time.time_ns()
+        if span is not None and captures and span[1] > now_ns + _ns(AHEAD_S):
+            self.events.append(WatchEvent(now_ns, "clock", "was put back; samples ahead of it are kept", is_bad=True))
+            self.window.drop_newer(now_ns)
         for capture in captures:
             self._mark_changes(capture)
             self.window.take(capture)
