@@ -44,7 +44,7 @@ sources:
   - {{name: this-machine, collector: linux}}
   - {{name: bench, collector: postgresql, target: "{address}"}}
 tell:
-  - {{name: writer, notifier: run-command, hourly_max: null, when: [opened, worsened, closed], severity: low,
+  - {{name: writer, notifier: run-command, hourly_max: 0, when: [opened, worsened, closed], severity: low,
      settings: {{command: [{folder}/told.sh]}}}}
 page: {{listen: ""}}
 """

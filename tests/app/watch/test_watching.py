@@ -146,7 +146,7 @@ def test_it_closes_after_recovery_and_keeps_its_own_recording(tmp_path: Path, in
         assert play.notices() == ["opened", "closed"]
         kept = play.watch.incidents.get("last")
         assert kept.closed_ns is not None
-        play.watch._write_captures()
+        play.watch.keep_house()
         kept = play.watch.incidents.get("last")
         again = diagnose(import_paths([Path(kept.capture)]).capture)
         assert again.answer.cause is not None

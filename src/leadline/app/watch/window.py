@@ -186,6 +186,12 @@ class LiveWindow:
         newest_ns = max((track.newest_ns() for track in self._tracks.values()), default=_BEFORE_ALL)
         return self._moved(newest_ns, added)
 
+    def drop_newer(self, time_ns: int) -> None:
+        """Forget samples after a time, as when a clock that was ahead is put back: what comes now is the newest."""
+        for track in self._tracks.values():
+            span = track.times_ns[track.first : track.end]
+            track.end = track.first + int(np.searchsorted(span, time_ns, side="right"))
+
     def _put(self, capture: Capture, group: SeriesGroup) -> tuple[_Track, int]:
         """Add the samples of a group; its track, and how many of its moments were new at the end."""
         info = capture.sources[group.source] if capture.sources else SourceInfo("", "", "")
