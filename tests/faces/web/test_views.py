@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind, Severity
 from leadline.faces.web.answers import answer_rows
 from leadline.faces.web.estate_rows import above, below, counts_of, with_ancestors
+from leadline.faces.web.pages import LivePages
 from leadline.faces.web.sparks import Spark, spark_of
 from leadline.faces.web.wording import diagnose_command, head_notes, head_state, headline, source_state
 from leadline.stores.incidents import LiveIncident, Marker
@@ -184,6 +186,25 @@ def test_the_window_and_the_store_name_the_same_talkers(watch: Watch, statistic:
     assert [entity for entity, _ in live] == list(reversed(VMS))
     assert [entity for entity, _ in stored] == [entity for entity, _ in live]
     assert [value for _, value in live] == pytest.approx([value for _, value in stored], rel=0.03)
+
+
+def test_a_store_in_victoriametrics_is_asked_and_named(tmp_path: Path) -> None:
+    class _Elsewhere:
+        server = SimpleNamespace(address="http://vm.example.com:8428")
+
+        def __init__(self, folder: Path) -> None:
+            self.folder = folder
+
+        def top(self, name: str, start_ns: int, end_ns: int, **asked: object) -> list[tuple[Entity, float]]:
+            assert (name, end_ns - start_ns) == ("cpu_ready_pct", 3600 * NS_PER_S)
+            assert asked == {"statistic": "max", "count": 20}
+            return [(VMS[0], 7.0), (VMS[1], float("nan"))]
+
+    with watching(tmp_path) as (watch, _):
+        embedded, watch.store = watch.store, _Elsewhere(watch.store.folder)  # type: ignore[assignment]
+        assert top_of(watch, "cpu_ready_pct", 60.0, "max") == [(VMS[0], 7.0)]
+        assert "http://vm.example.com:8428" in LivePages(watch).sources(is_part=True)
+        watch.store = embedded
 
 
 def test_what_cannot_be_ranked_is_refused(watch: Watch) -> None:

@@ -354,8 +354,11 @@ def top_of(watch: Watch, name: str, minutes: float, statistic: str, count: int =
     if minutes > watch.settings.window_minutes:
         end_ns = time.time_ns()
         start_ns = end_ns - round(minutes * 60 * NS_PER_S)
-        with SampleStore(watch.store.folder, read_only=True) as store:
-            ranked = store.top(name, start_ns, end_ns, statistic=statistic, count=count)
+        if isinstance(watch.store, SampleStore):
+            with SampleStore(watch.store.folder, read_only=True) as store:
+                ranked = store.top(name, start_ns, end_ns, statistic=statistic, count=count)
+        else:
+            ranked = watch.store.top(name, start_ns, end_ns, statistic=statistic, count=count)
         return [(entity, value) for entity, value in ranked if np.isfinite(value)]
     lines = copied_lines(watch, {name}, lambda group: list(range(len(group.entities))))
     newest_ns = max((int(line.times_ns[-1]) for line in lines if len(line.times_ns)), default=0)

@@ -39,6 +39,7 @@ from leadline.faces.web.answers import answer_rows
 from leadline.faces.web.estate_rows import above, below, counts_of, estate_row, link_of, with_ancestors
 from leadline.faces.web.sparks import spark_of
 from leadline.stores.incidents import FILE
+from leadline.stores.samples import SampleStore
 
 if TYPE_CHECKING:
     from leadline.app.watch.views import IncidentStory, LiveLine
@@ -142,7 +143,6 @@ class LivePages:
             UsageError: there is none with that id.
         """
         story = story_of(self._watch, number)
-        store = str(self._watch.store.folder)
         lead, rows = answer_rows(story.incident.text)
         entity = story.incident.entity
         shown = (
@@ -157,7 +157,7 @@ class LivePages:
             rows=rows,
             line=_story_line(story),
             entity=None if shown is None else link_of(shown),
-            command=wording.diagnose_command(story, store),
+            command=wording.diagnose_command(story, _store_name(self._watch)),
             note_command=f'leadline watch note {story.incident.id} "I look at it" --take',
         )
 
@@ -262,7 +262,7 @@ class LivePages:
 
     def _store(self) -> dict[str, str]:
         status = self._watch.stored
-        facts = {"Store": str(self._watch.store.folder)}
+        facts = {"Store": _store_name(self._watch)}
         if status is not None:
             facts["Size"] = wording.size(status.size_bytes)
             facts["Samples"] = f"{status.sample_count:,}"
@@ -275,6 +275,11 @@ class LivePages:
     def _settings(self, entity: Entity) -> list[tuple[str, str]]:
         facts = self._watch.window.inventory.facts.get(entity, {})
         return [(name, str(fact.value)[:200]) for name, fact in sorted(facts.items())]
+
+
+def _store_name(watch: Watch) -> str:
+    """Where samples are kept, as verbs take it after ``store:``."""
+    return str(watch.store.folder) if isinstance(watch.store, SampleStore) else watch.store.server.address
 
 
 def _line(line: LiveLine) -> dict[str, Any]:
