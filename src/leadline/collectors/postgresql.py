@@ -30,7 +30,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.collectors._postgresql_sessions import BEGINNING, FILE_NAME, SessionRows, SessionSampler
+from leadline.collectors._sessions.postgresql import FILE_NAME, PostgresqlSessions
+from leadline.collectors._sessions.sampler import SessionRows, SessionSampler, beginning
 from leadline.core.contracts.collector import CollectorMeta
 from leadline.core.io.outputs import RECORDED_BY, Output, check_to_append, open_to_append
 from leadline.core.model.errors import ToolError
@@ -96,7 +97,7 @@ def record(
     for view in VIEWS:
         check_to_append(folder / f"{view}.csv", _beginning(view))
     if active_sessions_every_ms > 0:
-        check_to_append(folder / FILE_NAME, BEGINNING)
+        check_to_append(folder / FILE_NAME, beginning())
     recorder = PostgresqlRecorder(_connected(target), folder, settings)
     if active_sessions_every_ms > 0:
         try:
@@ -166,7 +167,8 @@ class PostgresqlRecorder:
         row = connection.execute(sees_all.encode()).fetchone()
         if row is not None and not row[0]:
             self.notes.append("active sessions: only those of this user are seen; grant pg_monitor to see all")
-        self._sessions = SessionSampler(connection, self._folder, every_s, self._connection.info.backend_pid, rows)
+        source = PostgresqlSessions(connection, self._connection.info.backend_pid)
+        self._sessions = SessionSampler(source, self._folder / FILE_NAME, every_s, rows)
 
     def sample(self) -> None:
         """Append a snapshot of every view.

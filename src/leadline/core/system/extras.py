@@ -20,6 +20,7 @@ EXTRAS = {
     "pyVmomi": ("vcenter", "vCenter"),
     "pyarrow": ("parquet", "Parquet files"),
     "pyeclib": ("protect", "erasure codes"),
+    "pymysql": ("mysql", "MySQL and MariaDB"),
 }
 BUNDLE_MARK = "bundle-of-leadline"  # a file of the root of what scripts/bundle.py packs: the extras it has
 _UV_RECEIPT = "uv-receipt.toml"  # Source: uv, crates/uv-tool: the file that marks an environment of `uv tool`
