@@ -64,7 +64,7 @@ class Counters:
     def _noise(self, name: str, count: int, memory: float = 0.8) -> Floats:
         """An autoregressive course of deviation 1 per VM."""
         noise = self.random.standard_normal((self.vms, count)) * np.sqrt(1 - memory**2)
-        course = np.empty_like(noise)
+        course: Floats = np.empty(noise.shape)
         state = self.last[name][:, 0]
         for i in range(count):
             state = memory * state + noise[:, i]
@@ -95,7 +95,8 @@ class Counters:
         idle = course < np.where(self.size[name] < 0.8, 0.6, -1.0)
         burst = self.random.random((self.vms, count)) < 0.005
         values = 60 * self.size[name] * np.exp(0.5 * course) * np.where(burst, 20.0, 1.0)
-        return np.where(idle, 0.0, np.rint(values))
+        rates: Floats = np.where(idle, 0.0, np.rint(values))
+        return rates
 
     def _steps(self, name: str, count: int) -> Floats:
         moves = self.random.random((self.vms, count)) < 0.15
@@ -127,19 +128,20 @@ def fill(store: SampleStore, counters: Counters, samples: int, batch: int) -> tu
     return append_s, compact_s, count
 
 
-def timed_ms(query: Callable[[], object]) -> tuple[float, float]:
-    """The best and the median of some calls, the first of which is left out."""
+def timed_ms(query: Callable[[], object]) -> tuple[float, float, float]:
+    """Best, median and median of CPU time of some calls, the first of which is left out; milliseconds."""
     query()
-    times = []
+    times, cpu = [], []
     for _ in range(QUERIES):
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         query()
         times.append((time.perf_counter() - started) * 1e3)
-    return min(times), statistics.median(times)
+        cpu.append((time.process_time() - cpu_started) * 1e3)
+    return min(times), statistics.median(times), statistics.median(cpu)
 
 
-def queries(folder: Path, counters: Counters, end_ns: int) -> dict[str, tuple[float, float]]:
-    """How long questions take, milliseconds: best and median."""
+def queries(folder: Path, counters: Counters, end_ns: int) -> dict[str, tuple[float, float, float]]:
+    """How long questions take, as of `timed_ms`."""
     vms = [counters.entities[i % len(counters.entities)] for i in (7, 77, 177, 377, 577, 777, 977, 17)]
     turn = iter(range(10**9))
     busy = [name for name, kind in counters.metrics if kind == "rate"]
@@ -181,22 +183,18 @@ def report(folder: Path, options: argparse.Namespace) -> list[str]:
     raw_bytes = (status.size_bytes - status.rolled_up_bytes) / max(status.sample_count, 1)
     rolled_up_bytes = status.rolled_up_bytes / count
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"{count / 1e6:.1f} million samples: {options.vms} VMs x {len(counters.metrics)} metrics every {options.every} s"
-    )
+    print(f"{count / 1e6:.1f} million: {options.vms} VMs x {len(counters.metrics)} metrics every {options.every} s")
     print(
         f"append   {append_s:8.1f} s  {count / append_s / 1e6:6.2f} million/s, {options.batch} a series durable at once"
     )
     print(f"compact  {compact_s + day_s:8.1f} s  (the last step {day_s:.1f} s)")
     print(f"ingest   {count / (append_s + compact_s + day_s) / 1e6:8.2f} million samples/s in all")
     print(f"size     {status.size_bytes / 1e6:8.1f} MB in {status.segment_count} segments, peak memory {peak:.0f} MiB")
-    print(
-        f"raw      {raw_bytes:8.3f} bytes a raw sample, with times and catalogue; {status.sample_count / 1e6:.0f} million"
-    )
+    print(f"raw      {raw_bytes:8.3f} bytes a raw sample, times and all; {status.sample_count / 1e6:.0f} million")
     print(f"roll-ups {rolled_up_bytes:8.3f} bytes a sample")
     answers = queries(folder, counters, end_ns)
-    for name, (best, median) in answers.items():
-        print(f"{best:8.1f} ms best {median:8.1f} ms median  {name}")
+    for name, (best, median, cpu) in answers.items():
+        print(f"{best:8.1f} ms best {median:8.1f} ms median {cpu:8.1f} ms CPU  {name}")
     missed = []
     if raw_bytes + rolled_up_bytes > BYTES_MAX:
         missed.append(f"{raw_bytes + rolled_up_bytes:.2f} bytes a sample, at most {BYTES_MAX}")

@@ -149,6 +149,15 @@ install_alertmanager() {
         say "could not build it; the test of the notifier against a real Alertmanager will be skipped"
 }
 
+# The server that samples of a watch may be kept in.
+install_victoriametrics() {
+    if ! command -v go >/dev/null 2>&1 || [ -x .tools/bin/victoria-metrics ]; then return 0; fi
+    say "building VictoriaMetrics"
+    GOBIN="$PWD/.tools/bin" CGO_ENABLED=0 \
+        go install github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics@v1.93.0 2>/dev/null ||
+        say "could not build it; the tests of the store in VictoriaMetrics will be skipped"
+}
+
 # The proxy through which a client of the incident rig reaches its server over a long way.
 install_toxiproxy() {
     if ! command -v go >/dev/null 2>&1 || [ -x .tools/bin/toxiproxy-server ]; then return 0; fi
@@ -227,6 +236,7 @@ test | all)
     install_packages "$PACKAGES_TEST"
     install_vcsim
     install_alertmanager
+    install_victoriametrics
     ;;
 *) fail "there is no level $LEVEL: run, simulator, behind, test or all" ;;
 esac

@@ -21,11 +21,13 @@ from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity, EntityColumn, Inventory
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
-from leadline.stores.samples import SampleStore
+from leadline.stores._samples.compaction import Compaction
+from leadline.stores.samples import Retention, SampleStore
 
 START_NS = 1_789_948_800 * 10**9  # the beginning of a day, UTC
 S = 10**9
 EVER = (0, 2**62)
+FOR_EVER = Retention(raw_s=1e9)
 VMS = EntityColumn([Entity(EntityKind.VM, f"vm{i}", Entity(EntityKind.HOST, "esx")) for i in range(5)])
 
 
@@ -136,6 +138,18 @@ def test_facts_keep_their_last_value(tmp_path: Path) -> None:
         assert known.links == {Entity(EntityKind.GUEST, "g"): VMS[0]}
         store.maintain(whole=True)
         store = reopened(store)
+    store.close()
+
+
+def test_events_are_added_to_those_that_are_known(tmp_path: Path) -> None:
+    store = SampleStore(tmp_path)
+    for kinds in (["vmotion"], ["vmotion", "snapshot"], ["alarm"]):
+        inventory = Inventory()
+        inventory.add(VMS[0], "vc", events=[{"time": "2026-09-21T00:00:00", "kind": kind} for kind in kinds])
+        store.append(Capture([], [], inventory))
+        store = reopened(store)
+    events = store.read(*EVER).inventory.get(VMS[0], "events")
+    assert [event["kind"] for event in events] == ["vmotion", "snapshot", "alarm"]
     store.close()
 
 
@@ -324,3 +338,55 @@ def test_a_gap_is_told(tmp_path: Path) -> None:
         warnings = store.read(*EVER).sources[-1].warnings
         assert [warning.code for warning in warnings] == ["gap"]
         assert "2026-09-21T00:10:00 to 2026-09-21T01:00:00" in warnings[0].message
+
+
+def test_a_thread_appends_and_reads_while_another_maintains(tmp_path: Path) -> None:
+    """Every sample is there once, at any moment; columns of entities change so that both threads number them."""
+    count, is_over = 80, threading.Event()
+    errors: list[Exception] = []
+
+    def maintain() -> None:
+        try:
+            while not is_over.is_set():
+                store.maintain(whole=True)
+        except Exception as error:
+            errors.append(error)
+
+    with SampleStore(tmp_path, keep=FOR_EVER) as store:
+        maintainer = threading.Thread(target=maintain)
+        maintainer.start()
+        for number in range(count):
+            vms = [Entity(EntityKind.VM, f"{name}{number % 3}") for name in "abc"]
+            store.append(capture_of(np.full((3, 1), number), [number * 10_800], vms=vms))
+            if number % 20 == 0:
+                assert len(series(store)) == 3 * (number + 1)
+                assert store.status().sample_count >= 3 * (number + 1)
+        is_over.set()
+        maintainer.join()
+        assert errors == []
+    with SampleStore(tmp_path) as store:
+        expected = {(f"{name}{n % 3}", n * 10_800): float(n) for n in range(count) for name in "abc"}
+        assert series(store) == expected
+
+
+def test_a_store_that_is_closed_ends_the_maintenance_of_another_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SampleStore(tmp_path, keep=FOR_EVER)
+    for number in range(30):
+        store.append(capture_of(np.full((5, 1), number), [number * 86_400]))
+    is_at_work, compact_days = threading.Event(), Compaction.compact_days
+
+    def announced(self: Compaction, now_ns: int) -> None:
+        is_at_work.set()
+        compact_days(self, now_ns)
+
+    monkeypatch.setattr(Compaction, "compact_days", announced)
+    maintainer = threading.Thread(target=store.maintain, kwargs={"whole": True})
+    maintainer.start()
+    assert is_at_work.wait(30)
+    store.close()
+    maintainer.join()
+    with SampleStore(tmp_path, keep=FOR_EVER) as again:
+        again.maintain(whole=True)
+        assert len(series(again)) == 150

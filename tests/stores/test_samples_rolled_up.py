@@ -51,8 +51,8 @@ def assert_rolled_up(store: SampleStore, step_s: int, times_s: np.ndarray, value
     p95, least = rolled_up.quantile(0.95), rolled_up.quantile(0.0)
     for column, start_ns in enumerate(rolled_up.times_ns.tolist()):
         inside = (START_NS // S + times_s) // step_s == start_ns // S // step_s
-        for row, measured in zip(rows, values[:, inside].astype(np.float64), strict=True):
-            measured = measured[~np.isnan(measured)]
+        for row, samples in zip(rows, values[:, inside].astype(np.float64), strict=True):
+            measured = samples[~np.isnan(samples)]
             assert rolled_up.count[row, column] == len(measured)
             if not len(measured):
                 assert np.isnan([rolled_up.mean[row, column], rolled_up.minimum[row, column], p95[row, column]]).all()
@@ -78,7 +78,7 @@ def test_roll_ups_stay_when_raw_samples_go(tmp_path: Path, step_s: int) -> None:
         assert series(store) == {}
         assert_rolled_up(store, step_s, *day_of(1))
         warnings = store.read(*EVER).sources[-1].warnings
-        assert [warning.code for warning in warnings][0] == "rolled-up"
+        assert warnings[0].code == "rolled-up"
         with pytest.raises(UsageError, match="raw samples of 2026-09-21 are gone"):
             store.rolled_up("cpu_ready_pct", START_NS, START_NS + DAY_S * S, 20)
 

@@ -3,13 +3,16 @@
 Samples are appended to a log (`_samples/log.py`), on the disk when `append` returns. `maintain` makes Parquet
 segments of it: hours, then days (`_samples/compaction.py`), with roll-ups whose sketches keep the peaks. A catalogue
 in SQLite says which files count. One process writes; others read at the same time and never see a half segment.
+In that process one thread may append and others read while one maintains, which takes minutes for a full day.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +21,18 @@ import numpy as np
 
 from leadline.core.io.private import private_folder, tighten_below
 from leadline.core.model.capture import NS_PER_S, Capture, SeriesGroup, SourceInfo, Warn
-from leadline.core.model.entities import Entity, EntityColumn, Inventory
+from leadline.core.model.entities import Entity, EntityColumn
 from leadline.core.model.errors import ToolError, UsageError
 
-from ._samples.catalogue import SampleCatalogue, StoredFact, gaps_of, inventory_of, minutes_present
+from ._facts import KnownFacts, StoredFact, inventory_of
+from ._samples.catalogue import SampleCatalogue, gaps_of, minutes_present
 from ._samples.compaction import DAY_S, LATE_S, MINUTE_STEP_S, Compaction, KeepLimits
-from ._samples.files import CATALOGUE, LOG, REFUSED, SEGMENTS, StoreFiles, StoreView, reported
-from ._samples.log import FILE_BYTES_MAX, LogEntry, LogWriter
+from ._samples.files import CATALOGUE, DONE, LOG, REFUSED, SEGMENTS, StoreFiles, StoreView, reported
+from ._samples.log import FILE_BYTES_MAX, LogEntry, LogWriter, sync_folder
 from ._samples.pieces import StoredPiece
 from ._samples.querying import StoredRollUps
 from ._samples.writer_lock import WriterLock
+from ._statistics import share_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,10 +126,11 @@ class SampleStore:
     def __init__(self, folder: Path, *, keep: Retention | None = None, read_only: bool = False) -> None:
         self.folder, self.keep, self.read_only = folder.absolute(), keep or Retention(), read_only
         self._lock: WriterLock | None = None
+        self._appending, self._maintaining = threading.Lock(), threading.Lock()
+        self._is_closing = threading.Event()
         self._log: LogWriter | None = None
         self._opened_s, self._refused_appends = 0.0, 0
-        self._known_facts: dict[tuple[str, str], str] = {}
-        self._last_inventory: tuple[Inventory, int] | None = None
+        self._known = KnownFacts()
         if read_only and not (self.folder / CATALOGUE).is_file():
             raise UsageError(
                 str(folder),
@@ -137,6 +143,8 @@ class SampleStore:
                 for path in (self.folder, self.folder / LOG, self.folder / SEGMENTS):
                     private_folder(path)
                 self._lock = WriterLock.take(self.folder)
+                for path in (self.folder, self.folder.parent):
+                    sync_folder(path)
             try:
                 self._files = StoreFiles(self.folder, SampleCatalogue(self.folder / CATALOGUE, read_only=read_only))
                 if not read_only:
@@ -153,14 +161,19 @@ class SampleStore:
         self.close()
 
     def close(self) -> None:
-        """Give up files and the lock; what was appended stays in the log."""
-        if self._log is not None:
-            self._log.close()
-            self._log = None
-        self._files.catalogue.close()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        """Give up files and the lock; what was appended stays in the log.
+
+        A `maintain` of another thread ends after the metric it is at.
+        """
+        self._is_closing.set()
+        with self._maintaining, self._appending:
+            if self._log is not None:
+                self._log.close()
+                self._log = None
+            self._files.catalogue.close()
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
 
     def append(self, capture: Capture) -> None:
         """Keep the samples of a capture; they are on the disk when this returns.
@@ -170,12 +183,16 @@ class SampleStore:
         Raises:
             ToolError: the disk does not take it; nothing of it is kept, and the next append tries again.
         """
-        self._must_write()
+        with self._appending:
+            self._must_write()
+            self._append(capture)
+
+    def _append(self, capture: Capture) -> None:
         origins = [_origin(source) for source in capture.sources]
         pieces = [piece for group in capture.groups if (piece := self._piece(origins, group)) is not None]
         span_ns = _times_of(pieces)
         changed_ns = time.time_ns() if span_ns is None else span_ns[1]
-        facts, texts = self._changed_facts(capture.inventory, changed_ns)
+        facts, texts = self._known.changed(capture.inventory, changed_ns)
         if not pieces and not facts:
             return
         try:
@@ -184,8 +201,7 @@ class SampleStore:
         except ToolError:
             self._refused_appends += 1
             raise
-        self._known_facts.update(texts)
-        self._last_inventory = (capture.inventory, capture.inventory.version)
+        self._known.keep(capture.inventory, texts)
 
     def read(
         self,
@@ -246,7 +262,7 @@ class SampleStore:
         Raises:
             UsageError: there is no such statistic.
         """
-        share = _share_of(statistic)
+        share = share_of(statistic)
         cells = self._files.consistently(lambda: StoredRollUps(self._files, metric).whole(start_ns, end_ns))
         if share is not None:
             values = cells.quantile(share)[:, 0]
@@ -295,14 +311,15 @@ class SampleStore:
         Raises:
             ToolError: the disk does not take the new files; what was there before still is.
         """
-        self._must_write()
-        log = self._log
-        if log is not None and (whole or self._is_full(log)):
-            log.close()
-            log = self._log = None
-        with reported(self.folder):
-            paths = [path for path in self._files.logs() if log is None or path != log.path]
-            compaction = Compaction(self._files)
+        with self._maintaining, reported(self.folder):
+            with self._appending:  # what is listed here is appended to no more
+                self._must_write()
+                log = self._log
+                if log is not None and (whole or self._is_full(log)):
+                    log.close()
+                    log = self._log = None
+                paths = [path for path in self._files.logs() if log is None or path != log.path]
+            compaction = Compaction(self._files, self._is_closing)
             compaction.compact_logs(paths)
             now_ns = self._now_ns()
             if now_ns is None:
@@ -329,8 +346,8 @@ class SampleStore:
         for path in (self.folder / LOG).glob("*.log"):
             if path not in waiting:
                 path.unlink()
-        facts = self._files.facts([entry for path in waiting for entry in self._files.entries(path)])
-        self._known_facts = {(fact[0], fact[1]): json.dumps(fact[2]) for fact in facts}
+        entries = [entry for path in waiting for entry in self._files.entries(path)]
+        self._known = KnownFacts.of(self._files.facts(entries))
 
     def _must_write(self) -> None:
         if self._lock is None:
@@ -349,16 +366,20 @@ class SampleStore:
             self._log.close()
             self._log = None
         if self._log is None:
+            # Files first: one that goes meanwhile was counted as compacted before.
             numbers = [int(path.stem) for path in (self.folder / LOG).glob("*.log")]
-            number = max([self._files.catalogue.state("log_done"), *numbers]) + 1
+            number = max([*numbers, self._files.catalogue.state(DONE)]) + 1
             log = LogWriter(self.folder / LOG / f"{number:010}.log", self._files.register)
             log.open()
             self._log, self._opened_s = log, time.monotonic()
         return self._log
 
     def _log_bytes(self) -> int:
-        sizes = [path.stat().st_size for path in self._files.logs() if path.exists()]
-        return sum(sizes)
+        size = 0
+        for path in self._files.logs():
+            with suppress(FileNotFoundError):  # compacted meanwhile
+                size += path.stat().st_size
+        return size
 
     def _piece(self, origins: Sequence[str], group: SeriesGroup) -> StoredPiece | None:
         measured = group.measured()
@@ -369,28 +390,6 @@ class SampleStore:
         values = np.asarray(measured.values, dtype=np.float32)
         times_ns = np.asarray(measured.times_ns, dtype=np.int64)
         return StoredPiece(measured.metric, numbers, times_ns, values, measured.interval_s, origin)
-
-    def _changed_facts(
-        self, inventory: Inventory, changed_ns: int
-    ) -> tuple[list[StoredFact], dict[tuple[str, str], str]]:
-        """The facts that are not known yet, or with another value."""
-        last = self._last_inventory
-        if last is not None and last[0] is inventory and last[1] == inventory.version:
-            return [], {}
-        rows: list[tuple[str, str, Any, str, bool]] = []
-        for entity, settings in inventory.facts.items():
-            name = str(entity)
-            rows += [(name, key, fact.value, fact.source, fact.guessed) for key, fact in settings.items()]
-            if not settings:
-                rows.append((name, "", None, "", False))
-        rows += [(str(guest), "", str(vm), "", False) for guest, vm in inventory.links.items()]
-        changed, texts = [], {}
-        for name, key, value, source, guessed in rows:
-            text = json.dumps(value, default=str)
-            if self._known_facts.get((name, key)) != text:
-                texts[name, key] = text
-                changed.append((name, key, json.loads(text), source, guessed, changed_ns))
-        return changed, texts
 
     def _wanted(self, entities: Collection[Entity] | None) -> NDArray[np.bool_] | None:
         if entities is None:
@@ -462,18 +461,3 @@ def _source_of(origin: str, pieces: Sequence[StoredPiece]) -> SourceInfo:
     end_ns = max(int(piece.times_ns[-1]) for piece in pieces)
     count = sum(len(piece.numbers) for piece in pieces)
     return SourceInfo(**known, start_ns=start_ns, end_ns=end_ns, series_count=count)
-
-
-def _share_of(statistic: str) -> float | None:
-    """The share of a percentile; None of another statistic."""
-    if statistic in ("min", "max", "mean"):
-        return None
-    number = statistic[1:]
-    if statistic.startswith("p") and number.replace(".", "", 1).isdigit() and float(number) <= 100:
-        return float(number) / 100
-    raise UsageError(
-        f"statistic {statistic}",
-        found="no such statistic",
-        expected="min, max, mean or a percentile such as p95",
-        advice="Name one of these.",
-    )

@@ -1,4 +1,7 @@
-"""Samples that a watch keeps, read like a recording: ``store:`` or ``store:FOLDER``, of a span and of one machine."""
+"""Samples that a watch keeps, read like a recording, of a span and of one machine.
+
+``store:`` is the user's own store, ``store:FOLDER`` another one, ``store:https://HOST:8428`` one in VictoriaMetrics.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from datetime import UTC, datetime, time, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from leadline.app.read.importing import Imported, import_paths
 from leadline.app.read.resolve import resolve
@@ -16,9 +20,12 @@ from leadline.core.io.clock import to_ns
 from leadline.core.model.capture import NS_PER_S, Capture
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
+from leadline.core.system.addresses import without_password
 from leadline.core.system.leftovers import user_folder
+from leadline.core.system.secret import of_environment
 from leadline.estate.derived.disks import behind
 from leadline.stores.samples import SampleStore
+from leadline.stores.victoriametrics import MetricsServer, VictoriaMetricsStore
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
 PREFIX = "store:"
 USUAL_S = 3600.0  # what is read where no beginning is asked for
 EXAMPLE = "For example 14:00, 2026-11-20T14:00, or 20m for twenty minutes before the end."
+_ADDRESS = re.compile(r"(https?):/{1,2}([^/].*)")
 _AGO = re.compile(r"(\d{1,7}(?:\.\d{1,3})?)([smhd])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _MACHINES = (EntityKind.VM, EntityKind.GUEST, EntityKind.DATABASE)
@@ -65,23 +73,54 @@ def stored_capture(path: Path, part: StoredPart, metrics: Collection[str] | None
 
     Raises:
         UsageError: there is no store, a time cannot be read, or nothing was kept of that time or machine.
+        ToolError: VictoriaMetrics does not answer.
     """
-    folder = Path(str(path).removeprefix(PREFIX) or user_folder() / "watch").expanduser()
-    with SampleStore(folder, read_only=True) as store:
-        span = store.span_ns()
-        if span is None:
-            raise _nothing(str(path), "no samples yet")
-        end_ns = span[1] + 1 if part.until is None else _moment(part.until, span[1], part.timezone, "--to")
-        usual_ns = end_ns - round(USUAL_S * NS_PER_S)
-        start_ns = usual_ns if part.since is None else _moment(part.since, end_ns, part.timezone, "--from")
-        if end_ns <= start_ns:
-            raise UsageError("--from", found="a time after the end", expected="one before --to", advice=EXAMPLE)
+    with _opened(str(path).removeprefix(PREFIX)) as store:
+        start_ns, end_ns = _span(store.span_ns(), part, str(path))
         capture = store.read(start_ns, end_ns, metrics=metrics)
     if part.vm is not None:
         capture = of_machine(capture, part.vm)
     if not capture.groups:
         raise _nothing(str(path), f"nothing of {part.vm}" if part.vm else "no samples of that time")
     return capture
+
+
+def top_of(path: Path, part: StoredPart, metric: str, statistic: str, count: int) -> list[tuple[Entity, float]]:
+    """The entities that have most of a metric in a span, the greatest first.
+
+    Raises:
+        UsageError: there is no store, a time cannot be read, or nothing of it was kept.
+        ToolError: VictoriaMetrics does not answer.
+    """
+    with _opened(str(path).removeprefix(PREFIX)) as store:
+        start_ns, end_ns = _span(store.span_ns(), part, str(path))
+        ranked = store.top(metric, start_ns, end_ns, statistic=statistic, count=count)
+    if not ranked:
+        raise _nothing(str(path), f"nothing of {metric} at that time")
+    return ranked
+
+
+def _span(kept_ns: tuple[int, int] | None, part: StoredPart, where: str) -> tuple[int, int]:
+    """The span that is wanted of what a store keeps, UTC nanoseconds, the end not included."""
+    if kept_ns is None:
+        raise _nothing(where, "no samples yet")
+    end_ns = kept_ns[1] + 1 if part.until is None else _moment(part.until, kept_ns[1], part.timezone, "--to")
+    usual_ns = end_ns - round(USUAL_S * NS_PER_S)
+    start_ns = usual_ns if part.since is None else _moment(part.since, end_ns, part.timezone, "--from")
+    if end_ns <= start_ns:
+        raise UsageError("--from", found="a time after the end", expected="one before --to", advice=EXAMPLE)
+    return start_ns, end_ns
+
+
+def _opened(place: str) -> SampleStore | VictoriaMetricsStore:
+    """The store of a folder or an address, which a path has with one slash less; its password is LEADLINE_PASSWORD."""
+    address = _ADDRESS.fullmatch(place)
+    folder = user_folder() / "watch"
+    if address is None:
+        return SampleStore(Path(place or folder).expanduser(), read_only=True)
+    user, _, host = without_password(f"{address[1]}://{address[2]}").partition("://")[2].rpartition("@")
+    server = MetricsServer(f"{address[1]}://{host}", user=unquote(user), password=of_environment("LEADLINE_PASSWORD"))
+    return VictoriaMetricsStore(server, folder, read_only=True)
 
 
 def import_with_stores(

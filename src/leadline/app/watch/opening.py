@@ -20,6 +20,7 @@ from leadline.core.system.leftovers import scratch_folder
 from leadline.stores.incidents import IncidentStore
 from leadline.stores.notices import NoticeQueue
 from leadline.stores.samples import Retention, SampleStore
+from leadline.stores.victoriametrics import VictoriaMetricsStore
 
 if TYPE_CHECKING:
     from leadline.app.watch.settings import StoreSettings
@@ -40,10 +41,10 @@ def opened(settings: WatchSettings, say: Say, profile: Profile | None = None) ->
 
     Raises:
         UsageError: another watch writes to the store, or a source has options its collector does not know.
-        ToolError: the store cannot be written.
+        ToolError: the store cannot be written, or VictoriaMetrics does not answer.
     """
     folder = settings.store.path()
-    store = SampleStore(folder, keep=retention_of(settings.store))
+    store = opened_store(settings.store)
     try:
         with scratch_folder("watch", IN_MEMORY if IN_MEMORY.is_dir() else None) as scratch:
             files = RecordedFiles(scratch)
@@ -63,6 +64,18 @@ def opened(settings: WatchSettings, say: Say, profile: Profile | None = None) ->
             )
     finally:
         store.close()
+
+
+def opened_store(settings: StoreSettings) -> SampleStore | VictoriaMetricsStore:
+    """The store that samples are kept in, open for writing.
+
+    Raises:
+        UsageError: another watch writes to it.
+        ToolError: it cannot be written, or VictoriaMetrics does not answer.
+    """
+    if settings.victoriametrics is not None:
+        return VictoriaMetricsStore(settings.victoriametrics.server(), settings.path())
+    return SampleStore(settings.path(), keep=retention_of(settings))
 
 
 def retention_of(settings: StoreSettings) -> Retention:
@@ -108,5 +121,5 @@ def _source(settings: SourceSettings, files: RecordedFiles) -> WatchedSource:
 def _teller(settings: WatchSettings, folder: Path) -> Teller | None:
     if not settings.tell:
         return None
-    queue = NoticeQueue(folder, {one.name: one.hourly_max for one in settings.tell})
+    queue = NoticeQueue(folder, {one.name: one.hourly_limit() for one in settings.tell})
     return Teller(queue, [one.receiver() for one in settings.tell], time.time_ns)

@@ -11,18 +11,21 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from leadline.app.watch.telling import Receiver
 from leadline.core.contracts.collector import RecordingCollector
 from leadline.core.contracts.discovery import load_unit, unit_modules
-from leadline.core.contracts.notifier import Notifier
+from leadline.core.contracts.notifier import NoticeState, Notifier
 from leadline.core.io.yaml_files import read_model
 from leadline.core.model.vocabulary import Severity
 from leadline.core.system.addresses import Address, address_of
 from leadline.core.system.leftovers import user_folder
 from leadline.core.system.secret_sources import SecretSettings
+from leadline.stores.victoriametrics import MetricsServer
 
 GUIDE = "docs/guides/watch.md"
 SEVERITIES = tuple(severity.name.lower() for severity in Severity)
 FILE_NAME = "watch.yaml"
 EVERY_S_MIN = 0.1
 PORT = 7177
+HOURLY_MAX = 20  # notices to a person
+_ADDRESS = r"^https?://[!->A-~]+$"  # without user, password and query
 _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
@@ -84,11 +87,38 @@ class SourceSettings(SecretSettings):
         return Address(address.text, self.password(f"password of {self.name}")) if self.has_password else address
 
 
+class VictoriaMetricsSettings(SecretSettings):
+    """A VictoriaMetrics that keeps samples; its retention is set there.
+
+    Attributes:
+        address: ``http://HOST:8428``; of a cluster that of vmselect, with ``/select/0/prometheus``.
+        write_address: of a cluster that of vminsert, with ``/insert/0/prometheus``.
+        user: with a password; without a user the password is a bearer token.
+        ca_file: authorities of its certificate; the system's where it is left out.
+    """
+
+    address: str = Field(pattern=_ADDRESS)
+    write_address: str = Field(default="", pattern=f"{_ADDRESS}|^$")
+    user: str = ""
+    ca_file: Path | None = None
+
+    def server(self) -> MetricsServer:
+        """The server, with its password read from where it stands.
+
+        Raises:
+            ToolError: the secret is not where it should be.
+            UsageError: the address is none.
+        """
+        password = self.password("password of VictoriaMetrics")
+        return MetricsServer(self.address, self.write_address, self.user, password, self.ca_file)
+
+
 class StoreSettings(BaseModel):
     """Where samples are kept, and for how long.
 
     Attributes:
-        folder: of the store; the user's own where it is left out.
+        folder: of the store; the user's own where it is left out. Incidents and facts are always here.
+        victoriametrics: where samples are kept instead: an address, or all of its settings.
         raw_days: samples as they came.
         minute_days, ten_minutes_days, two_hours_days: roll-ups.
         gib_max: of all of it; the oldest raw samples go first.
@@ -97,11 +127,17 @@ class StoreSettings(BaseModel):
     model_config = _STRICT
 
     folder: Path | None = None
+    victoriametrics: VictoriaMetricsSettings | None = None
     raw_days: float = Field(default=7.0, gt=0, le=3660)
     minute_days: float = Field(default=30.0, gt=0, le=3660)
     ten_minutes_days: float = Field(default=365.0, gt=0, le=3660)
     two_hours_days: float = Field(default=1825.0, gt=0, le=3660)
     gib_max: float = Field(default=20.0, gt=0)
+
+    @field_validator("victoriametrics", mode="before")
+    @classmethod
+    def _of_address(cls, value: object) -> object:
+        return {"address": value} if isinstance(value, str) else value
 
     def path(self) -> Path:
         """The folder of the store."""
@@ -113,8 +149,10 @@ class ReceiverSettings(BaseModel):
 
     Attributes:
         severity: of incidents he is told of, at least.
-        on: what he is told: that one opened, that it got worse, that it closed.
-        hourly_max: how many notices an hour; more are summed up in one.
+        when: he is told: that one opened, that it got worse, that it closed. People are told of openings and ends
+            where it is left out, programs of everything.
+        hourly_max: how many notices an hour; more are summed up in one. People get 20 where it is left out, programs
+            as many as there are; 0 is no limit.
         settings: of the notifier; ``leadline explain notifier:NAME`` lists them.
     """
 
@@ -123,9 +161,25 @@ class ReceiverSettings(BaseModel):
     name: str = Field(pattern=r"^[A-Za-z0-9][\w.-]{0,63}$")
     notifier: str
     severity: Literal["low", "medium", "high", "critical"] = "medium"
-    on: tuple[Literal["opened", "worsened", "closed"], ...] = ("opened", "closed")
-    hourly_max: int | None = Field(default=20, gt=0)
+    when: tuple[Literal["opened", "worsened", "closed"], ...] | None = None
+    hourly_max: int | None = Field(default=None, ge=0)
     settings: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def is_machine(self) -> bool:
+        """Whether a program is told."""
+        return cast("Notifier", load_unit("notifier", self.notifier)).META.is_machine
+
+    def wants(self, state: NoticeState) -> bool:
+        """Whether he is told of it."""
+        usual = ("opened", "worsened", "closed") if self.is_machine else ("opened", "closed")
+        return state.value in (usual if self.when is None else self.when)
+
+    def hourly_limit(self) -> int | None:
+        """How many notices an hour; None for no limit."""
+        if self.hourly_max is None:
+            return None if self.is_machine else HOURLY_MAX
+        return self.hourly_max or None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

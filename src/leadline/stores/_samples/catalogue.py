@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from leadline.core.io.private import private_file
-from leadline.core.model.entities import Entity, Fact, Inventory
+from leadline.stores._facts import StoredFact
 
 NS_PER_S = 1_000_000_000
 NS_PER_MINUTE = 60 * NS_PER_S
@@ -36,7 +37,6 @@ create table if not exists fact (
 create table if not exists presence (day integer primary key, minutes blob not null);
 create table if not exists state (name text primary key, value integer not null) without rowid;
 """
-StoredFact = tuple[str, str, Any, str, bool, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,12 @@ class Segment:
 
 
 class SampleCatalogue:
-    """The SQLite file of a store."""
+    """The SQLite file of a store; threads share one connection, and none sees a transaction of another half done."""
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
         if not read_only:
             private_file(path)
+        self._lock = threading.RLock()
         self._base = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
         if read_only:
             self._base.execute("pragma query_only = on")
@@ -94,11 +95,13 @@ class SampleCatalogue:
 
     def close(self) -> None:
         """Give up the file."""
-        self._base.close()
+        with self._lock:
+            self._base.close()
 
     def state(self, name: str) -> int:
         """A number that is kept, 0 where there is none."""
-        row = self._base.execute("select value from state where name = ?", (name,)).fetchone()
+        with self._lock:
+            row = self._base.execute("select value from state where name = ?", (name,)).fetchone()
         return 0 if row is None else int(row[0])
 
     def segments(
@@ -108,7 +111,8 @@ class SampleCatalogue:
         query, values = "select * from segment where 1", []
         if span_ns is not None:
             query, values = f"{query} and first_ns < ? and last_ns >= ?", [span_ns[1], span_ns[0]]
-        rows = self._base.execute(f"{query} order by turn", values)
+        with self._lock:
+            rows = self._base.execute(f"{query} order by turn", values).fetchall()
         chosen = None if metrics is None else set(metrics)
         return [Segment(*row) for row in rows if chosen is None or row[2] in chosen]
 
@@ -122,34 +126,33 @@ class SampleCatalogue:
         state: dict[str, int] | None = None,
     ) -> None:
         """Let some segments count and others no more, all at once."""
-        base = self._base
-        base.execute("begin immediate")
-        try:
-            base.executemany("delete from segment where path = ?", [(segment.path,) for segment in removed])
-            base.executemany(f"insert into segment values ({','.join('?' * 10)})", map(astuple, added))
-            rows = [(entity, name, json.dumps(value), *rest) for entity, name, value, *rest in facts]
-            base.executemany("insert or replace into fact values (?, ?, ?, ?, ?, ?)", rows)
-            for day, minutes in (presence or {}).items():
-                self._add_presence(day, minutes)
-            changes = {**(state or {}), "generation": self.state("generation") + 1}
-            base.executemany("insert or replace into state values (?, ?)", changes.items())
-            base.execute("commit")
-        except BaseException:
-            base.execute("rollback")
-            raise
+        with self._lock:
+            base = self._base
+            base.execute("begin immediate")
+            try:
+                base.executemany("delete from segment where path = ?", [(segment.path,) for segment in removed])
+                base.executemany(f"insert into segment values ({','.join('?' * 10)})", map(astuple, added))
+                rows = [(entity, name, json.dumps(value), *rest) for entity, name, value, *rest in facts]
+                base.executemany("insert or replace into fact values (?, ?, ?, ?, ?, ?)", rows)
+                for day, minutes in (presence or {}).items():
+                    self._add_presence(day, minutes)
+                changes = {**(state or {}), "generation": self.state("generation") + 1}
+                base.executemany("insert or replace into state values (?, ?)", changes.items())
+                base.execute("commit")
+            except BaseException:
+                base.execute("rollback")
+                raise
 
     def facts(self) -> list[StoredFact]:
         """The last value of each setting."""
-        rows = self._base.execute("select * from fact")
+        with self._lock:
+            rows = self._base.execute("select * from fact").fetchall()
         return [(row[0], row[1], json.loads(row[2]), row[3], bool(row[4]), row[5]) for row in rows]
 
     def presence(self) -> dict[int, bytes]:
         """Day since 1970 -> a bit for each minute in which there was a sample."""
-        return dict(self._base.execute("select day, minutes from presence order by day"))
-
-    def forget_presence(self, before_day: int) -> None:
-        """Forget the minutes of days before one."""
-        self._base.execute("delete from presence where day < ?", (before_day,))
+        with self._lock:
+            return dict(self._base.execute("select day, minutes from presence order by day").fetchall())
 
     def _add_presence(self, day: int, minutes: bytes) -> None:
         row = self._base.execute("select minutes from presence where day = ?", (day,)).fetchone()
@@ -181,18 +184,3 @@ def gaps_of(presence: dict[int, bytes], longest_s: int) -> list[tuple[int, int]]
     after = np.flatnonzero(np.diff(present) * 60 > longest_s + 60)
     starts, ends = (present[after] + 1) * NS_PER_MINUTE, present[after + 1] * NS_PER_MINUTE
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
-
-
-def inventory_of(facts: Iterable[StoredFact]) -> Inventory:
-    """What is known of entities; of several values of a setting the last one."""
-    inventory = Inventory()
-    for text, name, value, source, guessed, _ in facts:
-        entity = Entity.parse(text)
-        if name == "":
-            if value is not None:
-                inventory.links[entity] = Entity.parse(value)
-            else:
-                inventory.facts.setdefault(entity, {})
-        else:
-            inventory.facts.setdefault(entity, {})[name] = Fact(value, source, guessed)
-    return inventory

@@ -6,6 +6,7 @@ catalogue. Whatever ends the process between, the next start removes the files t
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .catalogue import NS_PER_DAY, NS_PER_S, Segment, StoredFact, minutes_present
+from leadline.stores._facts import StoredFact
+
+from .catalogue import NS_PER_DAY, NS_PER_S, Segment, minutes_present
 from .cells import Cells, cells_of
 from .files import DONE, NUMBER, REFUSED, SEGMENTS, StoreFiles
 from .log import LogEntry, sync_folder
@@ -45,9 +48,15 @@ class KeepLimits:
 
 @dataclass(eq=False)
 class Compaction:
-    """Work on the files of a store, for its writer."""
+    """Work on the files of a store, for its writer.
+
+    Attributes:
+        files: of the store.
+        is_over: set by whoever wants it to end soon; what is not done then is done at the next start.
+    """
 
     files: StoreFiles
+    is_over: threading.Event = field(default_factory=threading.Event)
     _waiting: list[Segment] = field(default_factory=list)
     _number: int = 0
 
@@ -58,6 +67,8 @@ class Compaction:
             OSError: the disk does not take them; then the log is as it was.
         """
         for first in range(0, len(paths), LOGS_AT_ONCE):
+            if self.is_over.is_set():
+                return
             some = paths[first : first + LOGS_AT_ONCE]
             entries = [entry for path in some for entry in self.files.entries(path)]
             with self._undone_on_error():
@@ -81,6 +92,8 @@ class Compaction:
             if (segment.day + 1) * NS_PER_DAY + LATE_S * NS_PER_S <= now_ns:
                 parts[segment.day, segment.metric].append(segment)
         for (day, metric), segments in sorted(parts.items()):
+            if self.is_over.is_set():
+                return
             raw = [segment for segment in segments if segment.step_s == 0]
             is_rolled_up = any(segment.step_s for segment in segments)
             has_day = any(segment.span_s == DAY_S for segment in raw)
@@ -103,6 +116,8 @@ class Compaction:
         minutes_from_ns = now_ns - round(limits.keep_s[MINUTE_STEP_S] * NS_PER_S)
         rolled_up_days = {(segment.day, segment.metric) for segment in segments if segment.step_s}
         for (day, metric), parts in raw.items():
+            if self.is_over.is_set():
+                return
             if (day, metric) not in rolled_up_days:
                 continue  # the day is not complete
             is_whole = any(part.span_s == DAY_S for part in parts)
@@ -227,8 +242,10 @@ class Compaction:
         try:
             yield
         except BaseException:
+            counted = {segment.path for segment in self.files.catalogue.segments()}
             for segment in self._waiting:
-                (self.files.folder / segment.path).unlink(missing_ok=True)
+                if segment.path not in counted:  # an interrupt may come right after the commit
+                    (self.files.folder / segment.path).unlink(missing_ok=True)
             self._waiting.clear()
             raise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from leadline.core.model.errors import InputError, ToolError
+from leadline.stores._facts import StoredFact
 
-from .catalogue import SampleCatalogue, Segment, StoredFact
+from .catalogue import SampleCatalogue, Segment
 from .log import LogEntry, LogReader
 from .pieces import EntityRegister, StoredPiece, merged
 from .segments import read_segment
@@ -38,12 +40,13 @@ class StoreView:
 
 @dataclass(eq=False)
 class StoreFiles:
-    """The files of a store."""
+    """The files of a store, for several threads."""
 
     folder: Path
     catalogue: SampleCatalogue
     register: EntityRegister = field(default_factory=EntityRegister)
     _readers: dict[Path, LogReader] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)  # of the readers
 
     def consistently(self, read: Callable[[], _T]) -> _T:
         """The result of a function that reads the store, called again where files were replaced meanwhile.
@@ -78,13 +81,15 @@ class StoreFiles:
         """The files of the log that are not compacted, oldest first."""
         done = self.catalogue.state(DONE)
         paths = sorted(path for path in (self.folder / LOG).glob("*.log") if int(path.stem) > done)
-        self._readers = {path: reader for path, reader in self._readers.items() if path in paths}
+        with self._lock:
+            self._readers = {path: reader for path, reader in self._readers.items() if path in paths}
         return paths
 
     def entries(self, path: Path) -> Sequence[LogEntry]:
         """The captures in a file of the log."""
-        reader = self._readers.setdefault(path, LogReader(path, self.register))
-        return reader.entries()
+        with self._lock:
+            reader = self._readers.setdefault(path, LogReader(path, self.register))
+            return list(reader.entries())
 
     def wanted(self, numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether an entity is wanted, by number."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import threading
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -17,8 +18,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+COLUMNS_MAX = 4096  # columns of entities that are remembered: bounds the memory where they change all the time
+
+
 class EntityRegister:
-    """Numbers for entities, as this process counts them; columns of the same entities are one object."""
+    """Numbers for entities, as this process counts them; columns of the same entities are one object.
+
+    Threads may share it: what it remembers is looked up and added to under a lock.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[Entity, int] = {}
@@ -27,37 +36,46 @@ class EntityRegister:
         self._by_column: dict[int, tuple[EntityColumn, NDArray[np.int32]]] = {}
         self._parsed: dict[str, NDArray[np.int32]] = {}
         self._unpacked: dict[str, str] = {}
+        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._entities)
 
     def numbers(self, entities: Sequence[Entity]) -> NDArray[np.int32]:
         """The numbers int32 [k] of entities; the same object for the same column."""
-        if isinstance(entities, EntityColumn) and id(entities) in self._by_column:
-            return self._by_column[id(entities)][1]
-        known = self._numbers
-        numbers = np.empty(len(entities), dtype=np.int32)
-        for place, entity in enumerate(entities):
-            number = known.get(entity)
-            if number is None:
-                number = known[entity] = len(self._entities)
-                self._entities.append(entity)
-            numbers[place] = number
-        if isinstance(entities, EntityColumn):
-            self._by_column[id(entities)] = (entities, numbers)
-        return numbers
+        with self._lock:
+            known_column = self._by_column.get(id(entities)) if isinstance(entities, EntityColumn) else None
+            if known_column is not None:
+                return known_column[1]
+            known = self._numbers
+            numbers = np.empty(len(entities), dtype=np.int32)
+            for place, entity in enumerate(entities):
+                number = known.get(entity)
+                if number is None:
+                    number = known[entity] = len(self._entities)
+                    self._entities.append(entity)
+                numbers[place] = number
+            if isinstance(entities, EntityColumn):
+                _remember(self._by_column, id(entities), (entities, numbers))
+            return numbers
 
     def of_text(self, text: str) -> NDArray[np.int32]:
         """The numbers of entities that are written one a line."""
-        if text not in self._parsed:
-            self._parsed[text] = self.numbers([Entity.parse(line) for line in text.split("\n")])
-        return self._parsed[text]
+        with self._lock:
+            numbers = self._parsed.get(text)
+            if numbers is None:
+                numbers = self.numbers([Entity.parse(line) for line in text.split("\n")])
+                _remember(self._parsed, text, numbers)
+            return numbers
 
     def unpacked(self, packed: str) -> str:
         """Entities one a line, of their packed form; remembered."""
-        if packed not in self._unpacked:
-            self._unpacked[packed] = zlib.decompress(base64.b64decode(packed)).decode()
-        return self._unpacked[packed]
+        with self._lock:
+            text = self._unpacked.get(packed)
+            if text is None:
+                text = zlib.decompress(base64.b64decode(packed)).decode()
+                _remember(self._unpacked, packed, text)
+            return text
 
     def text(self, numbers: NDArray[np.int32]) -> str:
         """Entities one a line; a name has no line ends."""
@@ -66,9 +84,18 @@ class EntityRegister:
     def column(self, numbers: NDArray[np.int32]) -> EntityColumn:
         """The entities of numbers, the same object for the same numbers."""
         key = numbers.tobytes()
-        if key not in self._columns:
-            self._columns[key] = EntityColumn([self._entities[number] for number in numbers.tolist()])
-        return self._columns[key]
+        with self._lock:
+            column = self._columns.get(key)
+            if column is None:
+                column = EntityColumn([self._entities[number] for number in numbers.tolist()])
+                _remember(self._columns, key, column)
+            return column
+
+
+def _remember(known: dict[_K, _V], key: _K, value: _V) -> None:
+    if len(known) >= COLUMNS_MAX:
+        known.clear()
+    known[key] = value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

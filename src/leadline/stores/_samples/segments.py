@@ -14,6 +14,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,9 +174,12 @@ def packed_times(times_ns: NDArray[np.int64]) -> str:
     return base64.b64encode(zlib.compress(np.diff(times_ns, n=2, prepend=[0, 0]).tobytes())).decode()
 
 
+@lru_cache(maxsize=256)  # all metrics of a day have the same
 def unpacked_times(text: str) -> NDArray[np.int64]:
     """Times int64 [n] of `packed_times`."""
-    return np.cumsum(np.cumsum(np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.int64)))
+    times_ns = np.cumsum(np.cumsum(np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.int64)))
+    times_ns.flags.writeable = False
+    return times_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,14 @@ class GridRows:
     table: Any
 
 
+@lru_cache(maxsize=256)  # segments never change, and reading what is in one takes a third of a question
+def _footer(path: Path, _state: tuple[int, int, int]) -> tuple[Any, list[dict[str, Any]]]:
+    """What Parquet knows of a file, and its grids."""
+    footer = require("pyarrow.parquet").read_metadata(path)
+    grids: list[dict[str, Any]] = json.loads(footer.metadata[KEY])["grids"]
+    return footer, grids
+
+
 def grid_rows(
     path: Path, register: EntityRegister, columns: list[str], wanted: NDArray[np.bool_] | None
 ) -> Iterator[GridRows]:
@@ -195,11 +207,13 @@ def grid_rows(
     Raises:
         FileNotFoundError: it was replaced meanwhile.
     """
-    pq = require("pyarrow.parquet")
-    with path.open("rb") as opened:
-        file = pq.ParquetFile(opened)
+    pa, pq = require("pyarrow"), require("pyarrow.parquet")
+    with pa.memory_map(str(path)) as opened:
+        state = path.stat()
+        footer, grids = _footer(path, (state.st_ino, state.st_mtime_ns, state.st_size))
+        file = pq.ParquetFile(opened, metadata=footer)
         group = 0
-        for grid in json.loads(file.metadata.metadata[KEY])["grids"]:
+        for grid in grids:
             size = grid["group_rows"]
             count = -(-grid["rows"] // size)
             numbers = register.of_text(register.unpacked(grid["entities"]))
@@ -212,7 +226,7 @@ def grid_rows(
                 if len(groups) < count:
                     numbers = np.concatenate([numbers[size * part : size * (part + 1)] for part in groups])
                 names = [name for name in columns if name != "floats" or grid["has_floats"]]
-                table = file.read_row_groups((groups + group).tolist(), columns=names, use_threads=len(groups) > 4)
+                table = file.read_row_groups((groups + group).tolist(), columns=names, use_threads=len(groups) > 16)
                 yield GridRows(grid, numbers, table)
             group += count
 
@@ -229,23 +243,37 @@ def read_segment(
     for rows in grid_rows(path, register, ["exponent", "numbers", "floats"], wanted):
         grid, times_ns = rows.grid, unpacked_times(rows.grid["times"])
         exponents = rows.table["exponent"].to_numpy()
-        values = np.empty((len(exponents), len(times_ns)), dtype=np.float32)
+        chosen = np.ones(len(exponents), dtype=bool)
+        if wanted is not None:
+            chosen = rows.numbers < len(wanted)
+            chosen[chosen] = wanted[rows.numbers[chosen]]
         is_float = exponents < 0
-        numbers, missing = flat_column(rows.table["numbers"])
-        some = from_decimals(exponents[~is_float], numbers.reshape(-1, len(times_ns)))
+        numbers, missing = _matrix(rows.table["numbers"], len(times_ns), chosen[~is_float])
+        values = from_decimals(exponents[~is_float & chosen], numbers)
         if missing is not None:
-            some[missing.reshape(some.shape)] = np.nan
+            values[missing] = np.nan
         if grid["has_floats"]:
-            floats, missing = flat_column(rows.table["floats"])
-            values[~is_float] = some
-            values[is_float] = floats.reshape(-1, len(times_ns))
-            if missing is not None:
-                values[is_float] = np.where(missing.reshape(-1, len(times_ns)), np.nan, values[is_float])
-        else:
-            values = some
-        piece = StoredPiece(metric, rows.numbers, times_ns, values, grid["interval_s"] or float("nan"), grid["origin"])
-        pieces.append(piece if wanted is None else piece.of(wanted))
+            floats, missing = _matrix(rows.table["floats"], len(times_ns), chosen[is_float])
+            whole = np.empty((int(chosen.sum()), len(times_ns)), dtype=np.float32)
+            whole[~is_float[chosen]] = values
+            whole[is_float[chosen]] = floats if missing is None else np.where(missing, np.float32(np.nan), floats)
+            values = whole
+        interval_s = grid["interval_s"] or float("nan")
+        pieces.append(StoredPiece(metric, rows.numbers[chosen], times_ns, values, interval_s, grid["origin"]))
     return pieces
+
+
+def _matrix(
+    column: Any,  # noqa: ANN401 - PyArrow's
+    width: int,
+    chosen: NDArray[np.bool_],
+) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Some of the lists of a column as rows, and which items of them are null; None where none is."""
+    items, missing = flat_column(column)
+    rows = items.reshape(-1, width)
+    if chosen.all():
+        return rows, None if missing is None else missing.reshape(rows.shape)
+    return rows[chosen], None if missing is None else missing.reshape(rows.shape)[chosen]
 
 
 def flat_column(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:  # noqa: ANN401 - PyArrow's
