@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from leadline.collectors._postgresql_sessions import COLUMNS, Schedule, SessionRows
+from leadline.collectors._sessions.sampler import COLUMNS, Schedule, SessionRows
 from leadline.formats.statements import statement_name
 
 SECRET = "hunter2"

@@ -8,11 +8,14 @@ Collects:
     On request the sessions at work, many times a second (see the importer pg-active-sessions). Of a statement only the
     verb and the first table are kept, because its text may hold secrets; of a session the user, the client's address
     and how long it is in its state. On request the texts of statements without literals, and the names of applications.
+    Every minute, where the database has the extension pg_stat_statements, what the statements did that did most by
+    time, blocks read, WAL or temporary files, fifty by each (see the importer pg-stat-statements).
 
 Cost:
     One connection that stays open; a few milliseconds of one backend per sample. Transactions are read-only, statements
     end after five seconds. Active sessions take a second connection and one query of ``pg_stat_activity`` per sample.
     Their file grows by about 130 bytes per session and sample: 80 sessions, ten times a second, are 0.4 GB an hour.
+    A look at pg_stat_statements reads its counts, and its texts only when statements are new among those kept.
 
 Late or missing data:
     The server publishes what a backend did when its transaction ends, at the latest after a second. Latencies are there
@@ -30,7 +33,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.collectors._postgresql_sessions import BEGINNING, FILE_NAME, SessionRows, SessionSampler
+from leadline.collectors._postgresql_statements import BEGINNING as STATEMENTS_BEGINNING
+from leadline.collectors._postgresql_statements import FILE_NAME as STATEMENTS
+from leadline.collectors._postgresql_statements import StatementSnapshots, snapshots_of
+from leadline.collectors._sessions.postgresql import FILE_NAME, PostgresqlSessions
+from leadline.collectors._sessions.sampler import SessionRows, SessionSampler, beginning
 from leadline.core.contracts.collector import CollectorMeta
 from leadline.core.io.outputs import RECORDED_BY, Output, check_to_append, open_to_append
 from leadline.core.model.errors import ToolError
@@ -80,12 +87,13 @@ def record(
     active_sessions_every_ms: int = 0,
     statement_texts: bool = False,
     whole_rows: bool = False,
+    statements_every_s: int = 60,
 ) -> PostgresqlRecorder:
     """A recorder of the server a connection string names; active sessions are sampled unless their interval is 0.
 
     With ``statement_texts`` the texts of their statements are kept, without literals, and the names of applications.
     With ``whole_rows`` a row repeats what the same session had in the sample before, so that the end of the file can be
-    read by itself.
+    read by itself. Statements are looked at every ``statements_every_s`` seconds, 0 for never.
 
     Raises:
         UsageError: the folder holds settings or snapshots that Leadline did not record.
@@ -95,9 +103,12 @@ def record(
     settings.check()
     for view in VIEWS:
         check_to_append(folder / f"{view}.csv", _beginning(view))
+    check_to_append(folder / STATEMENTS, STATEMENTS_BEGINNING)
     if active_sessions_every_ms > 0:
-        check_to_append(folder / FILE_NAME, BEGINNING)
+        check_to_append(folder / FILE_NAME, beginning())
     recorder = PostgresqlRecorder(_connected(target), folder, settings)
+    if statements_every_s > 0:
+        recorder.sample_statements(statements_every_s, texts=statement_texts)
     if active_sessions_every_ms > 0:
         try:
             rows = SessionRows(texts=statement_texts, whole=whole_rows)
@@ -145,6 +156,16 @@ def _unreachable(target: str, error: Exception) -> ToolError:
     )
 
 
+def _broken_off(error: Exception) -> ToolError:
+    reason = str(error).splitlines()[0][:120] if str(error) else "no reason"
+    return ToolError(
+        "PostgreSQL",
+        found=f"the connection broke off ({reason})",
+        expected="a server that goes on answering",
+        advice="What was sampled until then is kept.",
+    )
+
+
 class PostgresqlRecorder:
     """Appends a snapshot of each view to a CSV file of its name."""
 
@@ -154,6 +175,7 @@ class PostgresqlRecorder:
         self._folder = folder
         self._headers: set[str] = set()
         self._sessions: SessionSampler | None = None
+        self._statements: StatementSnapshots | None = None
         version = connection.info.server_version
         self._views = [view for view, since in VIEWS.items() if version >= since]
         kept = ", ".join(f"'{name}'" for name in sorted(POSTGRESQL_HARMLESS | POSTGRESQL_NAMING))
@@ -166,7 +188,12 @@ class PostgresqlRecorder:
         row = connection.execute(sees_all.encode()).fetchone()
         if row is not None and not row[0]:
             self.notes.append("active sessions: only those of this user are seen; grant pg_monitor to see all")
-        self._sessions = SessionSampler(connection, self._folder, every_s, self._connection.info.backend_pid, rows)
+        source = PostgresqlSessions(connection, self._connection.info.backend_pid)
+        self._sessions = SessionSampler(source, self._folder / FILE_NAME, every_s, rows)
+
+    def sample_statements(self, every_s: float, *, texts: bool) -> None:
+        """Look at the statements again and again from now on, where the database has pg_stat_statements."""
+        self._statements = snapshots_of(self._connection, self._folder, every_s=every_s, texts=texts)
 
     def sample(self) -> None:
         """Append a snapshot of every view.
@@ -182,6 +209,20 @@ class PostgresqlRecorder:
                 self._headers.add(view)
             else:
                 self._views.remove(view)
+        self._sample_statements()
+
+    def _sample_statements(self) -> None:
+        import psycopg  # noqa: PLC0415
+
+        if self._statements is None:
+            return
+        try:
+            self._statements.sample()
+        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ObjectNotInPrerequisiteState) as error:
+            self.notes.append(f"{STATEMENTS} left out: {str(error).splitlines()[0]}")
+            self._statements = None
+        except psycopg.Error as error:
+            raise _broken_off(error) from error
 
     def _copy(self, name: str, query: str, *, header: bool, whole: Output | None = None) -> bool:
         """Append the rows of a query to its file, or write them to a new one; False when this user may not run it."""
@@ -195,12 +236,7 @@ class PostgresqlRecorder:
             self.notes.append(f"{name} left out: {str(error).splitlines()[0]}")
             return False
         except psycopg.Error as error:
-            raise ToolError(
-                "PostgreSQL",
-                found=f"the connection broke off ({str(error).splitlines()[0][:120] if str(error) else 'no reason'})",
-                expected="a server that goes on answering",
-                advice="What was sampled until then is kept.",
-            ) from error
+            raise _broken_off(error) from error
         if whole is not None:
             whole.write(data)
             return True

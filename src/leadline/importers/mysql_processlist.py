@@ -42,6 +42,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.mysql_sessions import BACKGROUND, IDLE, SYSTEM, wait_of
 from leadline.formats.printed import number_of
 from leadline.formats.printed_tables import PrintedTable, TableError, printed_tables, table_columns
 from leadline.formats.statements import UNKNOWN, shown_name, statement_name
@@ -71,25 +72,6 @@ _COLUMNS = frozenset(
 )
 _PREFIX = "processlist_"
 _NEEDED = frozenset({"command", "time", "state"})
-_IDLE = frozenset({"sleep", "delayed insert"})
-_BACKGROUND = frozenset(
-    {"daemon", "binlog dump", "binlog dump gtid", "connect", "slave_io", "slave_sql", "slave_worker"}
-)
-_SYSTEM = frozenset({"system user", "event_scheduler"})
-# What a state is a wait for, the first that fits. Source: MySQL reference manual, "General Thread States".
-_STATES = (
-    (
-        "lock",
-        re.compile(r"waiting for .*\block\b|locked$|system lock|user lock|waiting for table$|waiting for tables", re.I),
-    ),
-    ("replication", re.compile(r"waiting for semi-?sync|waiting for .*slave|waiting for .*replica|wsrep", re.I)),
-    (
-        "commit",
-        re.compile(r"waiting for handler commit|query end|commit|binlog|flushing|waiting for prior transaction", re.I),
-    ),
-    ("temp", re.compile(r"copying to tmp table on disk|converting heap|removing tmp table", re.I)),
-    ("client", re.compile(r"writing to net|sending to client|reading from net", re.I)),
-)
 _SERVER = Entity(EntityKind.DATABASE, "mysql", UNNAMED_GUEST)
 _KEPT_MAX = 50
 _SECOND_NS = 1_000_000_000
@@ -167,11 +149,11 @@ def _process(row: dict[str, str], time_s: float) -> _Process | None:
     command, state, text = row["command"].casefold(), row["state"], row.get("info", "")
     if re.search(r"show\s+(?:full\s+)?processlist|information_schema\.processlist|performance_schema", text, re.I):
         return None
-    is_client = command not in _BACKGROUND and row.get("user", "").casefold() not in _SYSTEM
-    kind = next((name for name, pattern in _STATES if pattern.search(state)), "")
+    is_client = command not in BACKGROUND and row.get("user", "").casefold() not in SYSTEM
+    kind = wait_of(state)
     return _Process(
         is_client=is_client,
-        is_active=bool(command) and command not in _IDLE,
+        is_active=bool(command) and command not in IDLE,
         time_s=time_s if time_s < 1e9 else float("nan"),  # the server's clock went back
         event=f"{kind}:{state}" if kind else "",
         statement=shown_name(statement_name(text)) if text else UNKNOWN,

@@ -1,10 +1,11 @@
-r"""Active sessions of PostgreSQL over time, by what they wait for, from samples of pg_stat_activity.
+r"""Active sessions of PostgreSQL or MySQL over time, by what they wait for, from samples of pg_stat_activity.
 
 Reads:
     ``pg_active_sessions.csv`` of ``leadline collect postgresql``, and CSV of all columns of ``pg_stat_activity``
     (13 to 17) with a time column, appended again and again. A header once, or before every sample. ``blocked_by`` lists
     every blocker, or the first ones and how many more there are (``640 641 642 +76``). An empty statement is that of
-    the same pid in the sample before.
+    the same pid in the sample before. ``mysql_active_sessions.csv`` of the collector mysql has the same columns and
+    ``mysql_state``.
 
 Sample:
     .. code-block:: text
@@ -87,7 +88,8 @@ _MORE = (
     *("leader_pid", "relation", "statement_text"),
 )
 _AGES = ("xact_age_s", "query_age_s", "state_age_s")
-_SERVER = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
+_SERVERS = {name: Entity(EntityKind.DATABASE, name, UNNAMED_GUEST) for name in ("postgresql", "mysql")}
+_MYSQL_MARK = "mysql_state"  # a column of our recordings of MySQL alone
 _SECOND_NS = 1_000_000_000
 _SLOW_NS = _SECOND_NS // 2  # Judgement: a second must hold two samples for a mean
 _PID_DIGITS_MAX = 12
@@ -124,7 +126,7 @@ def read(source: Source, request: Request) -> Capture:
     rows = _rows(source, data, names, request)
     if not rows.zoned and request.timezone is None:
         builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
-    builder.inventory.add(_SERVER, source.name, engine="postgresql")
+    builder.inventory.add(rows.server, source.name, engine=rows.server.name)
     _emit(rows, builder, request)
     return builder.build(clock_known=rows.zoned or request.timezone is not None)
 
@@ -153,6 +155,7 @@ class _Rows:
     event: Column
     age_s: NDArray[np.float64]
     columns: SessionColumns
+    server: Entity
     is_ours: bool
     zoned: bool
 
@@ -189,6 +192,7 @@ def _rows(source: Source, data: str, names: tuple[str, ...], request: Request) -
         _events(texts),
         ages,
         SessionColumns(place[codes], pid, state, every_age, texts),
+        _SERVERS["mysql" if _MYSQL_MARK in names else "postgresql"],
         "blocked_by" in names,
         all(stamp.tzinfo is not None for stamp in stamps),
     )
@@ -284,18 +288,18 @@ def _emit(rows: _Rows, builder: CaptureBuilder, request: Request) -> None:
     }
     for metric, chosen in totals.items():
         if request.wants(metric):
-            builder.add_series(metric, _SERVER, ends, mean(chosen))
+            builder.add_series(metric, rows.server, ends, mean(chosen))
     for prefix, chosen in (("db_", client), ("db_background_", background)):
         if request.wants(f"{prefix}wait_event_sessions_count"):
             for code in np.unique(rows.event[0][chosen]).tolist():
-                entity = Entity(EntityKind.DATABASE, rows.event[1][code], _SERVER)
+                entity = Entity(EntityKind.DATABASE, rows.event[1][code], rows.server)
                 values = mean(chosen & (rows.event[0] == code))
                 builder.add_series(f"{prefix}wait_event_sessions_count", entity, ends, values)
     aged = (client | idle) & ~np.isnan(rows.age_s)
     if request.wants("db_transaction_age_s_max") and aged.any():
         oldest = np.zeros(len(ends))
         np.maximum.at(oldest, at[aged], rows.age_s[aged])
-        builder.add_series("db_transaction_age_s_max", _SERVER, ends, oldest)
+        builder.add_series("db_transaction_age_s_max", rows.server, ends, oldest)
     _emit_work(rows, builder, request, (ends, at, samples), (active, background))
 
 
@@ -321,7 +325,7 @@ def _emit_work(
     )
     for metric, kind, works in series:
         for work in works if request.wants(metric) else ():
-            entity = builder.inventory.add(Entity(kind, work.name, _SERVER), builder.info.name, **work.facts)
+            entity = builder.inventory.add(Entity(kind, work.name, rows.server), builder.info.name, **work.facts)
             builder.add_series(metric, entity, ends, work.counts / samples)
 
 

@@ -211,7 +211,12 @@ def _names(snapshots: list[_Snapshot]) -> dict[_Key, tuple[str, dict[str, Any]]]
         label = shown_name(name)
         if same[name] > 1:
             label = f"{label} ({query_id or text})"
-        facts = {"statement": shown_name(name), "query_id": query_id or None, "statement_text": text or None}
+        is_name = text in {"", shown_name(name)}  # Leadline records texts on request alone
+        facts = {
+            "statement": shown_name(name),
+            "query_id": query_id or None,
+            "statement_text": None if is_name else text,
+        }
         names[query_id, text] = (label, facts)
     return names
 

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from leadline.app.measure.background import Background
 from leadline.app.measure.fio_gate import Dial, Gate, GateLane, dial_address
-from leadline.app.measure.remote import Login, reason
 from leadline.app.measure.remote_hosts import MachineWish, RemoteMachine, open_machine
 from leadline.benchmarks import fio
 from leadline.core.model.errors import LeadlineError
 from leadline.core.system.processes import POLL_S, running
 from leadline.core.system.sockets import socket_folder
+from leadline.core.system.ssh import Login, reason
 
 LET_GO_S = 20.0
 QUIT_S = 2.0  # fio's server looks for commands once a second

@@ -17,7 +17,6 @@ import numpy as np
 
 from leadline.app.measure.fio_servers import Fleet, ServersStep
 from leadline.app.measure.honouring import broken_or_none
-from leadline.app.measure.remote import SCHEME, parse_login
 from leadline.app.measure.remote_hosts import MachineWish
 from leadline.app.measure.rounds import WARM_UP, Carried, Course, Progress, measure_rounds
 from leadline.app.read.importing import import_paths
@@ -36,6 +35,7 @@ from leadline.core.system.extras import require
 from leadline.core.system.opened import is_text, printable
 from leadline.core.system.safety import require_named, system_place
 from leadline.core.system.secret import Secret, possible, remember
+from leadline.core.system.ssh import SCHEME, parse_login
 from leadline.core.system.tools import require_program
 from leadline.formats.fio.load import last_report, loads_of
 

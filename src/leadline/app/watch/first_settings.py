@@ -38,7 +38,7 @@ def databases_here() -> list[FoundDatabase]:
                 databases.append(FoundDatabase("postgresql", name, target))
     for socket in _MYSQL_SOCKETS:
         if Path(socket).exists():
-            databases.append(FoundDatabase("mysql", "mysql", f"mysql://localhost?unix_socket={socket}"))
+            databases.append(FoundDatabase("mysql", "mysql", f"mysql://localhost/?unix_socket={socket}"))
             break
     return databases
 
@@ -58,6 +58,10 @@ def settings_text(databases: list[FoundDatabase], *, has_linux: bool, mail: tupl
         lines += [f"  - name: {one.name}", f"    collector: {one.collector}", f'    target: "{one.target}"']
         lines += ["    # password_file: /etc/leadline/password"]
     lines += [
+        "  # - name: other-machine   # nothing is installed there",
+        "  #   collector: linux",
+        "  #   target: ssh://watcher@db2.example.com",
+        "  #   options: {identity: /etc/leadline/ssh_key}",
         "  # - name: vcenter",
         "  #   collector: vcenter",
         "  #   target: https://readonly@vc.example.com/sdk",

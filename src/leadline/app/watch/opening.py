@@ -31,7 +31,7 @@ EVERY_S = {"linux": 1.0, "postgresql": 1.0, "mysql": 1.0, "qemu": 1.0, "vcenter"
 # What a watch asks of a collector besides its settings.
 OPTIONS: dict[str, dict[str, Any]] = {
     "postgresql": {"active_sessions_every_ms": 1000, "whole_rows": True},
-    "mysql": {"active_sessions_every_ms": 1000},
+    "mysql": {"active_sessions_every_ms": 1000, "whole_rows": True},
 }
 
 

@@ -1,7 +1,8 @@
 """Connection strings of PostgreSQL and MySQL: what may be shown of them, and their password apart from the rest.
 
 PostgreSQL's are those of libpq. MySQL's are ``mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?socket=PATH]`` (``mariadb://``
-is the same), with special characters as %XX; their parameters hold ``scheme``, which PostgreSQL's do not.
+is the same, and so is ``unix_socket``), with special characters as %XX; their parameters hold ``scheme``, which
+PostgreSQL's do not.
 """
 
 from __future__ import annotations
@@ -86,9 +87,10 @@ def _mysql_parts(target: str) -> dict[str, Any]:
     try:
         url = urlsplit(target)
         port = url.port
-        given = dict(parse_qsl(url.query, strict_parsing=True)) if url.query else {}
+        named = parse_qsl(url.query, strict_parsing=True) if url.query else []
     except ValueError:
         return {}
+    given = {"socket" if key == "unix_socket" else key: value for key, value in named}
     name = url.path.strip("/")
     reached = url.hostname or ("localhost" if given.get("socket") else None)
     if reached is None or set("/@") & set(name) or url.fragment or set(given) - {"socket"}:

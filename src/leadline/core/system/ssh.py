@@ -28,12 +28,18 @@ ANSWER_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Whom to log in as, and where; None for what the configuration says."""
+    """Whom to log in as, and where; None for what the configuration says.
+
+    Attributes:
+        password: of the user; of the key where an identity is named.
+        identity: the file of the key to log in with; empty for the agent's and the user's usual ones.
+    """
 
     host: str
     user: str | None = None
     port: int | None = None
     password: Secret = field(default_factory=Secret, repr=False, compare=False)
+    identity: str = field(default="", repr=False)
 
     @property
     def command(self) -> str:
@@ -78,7 +84,9 @@ async def connect(login: Login) -> asyncssh.SSHClientConnection:
         wanted["username"] = login.user
     if login.port is not None:
         wanted["port"] = login.port
-    if login.password:
+    if login.identity:
+        wanted |= {"client_keys": [login.identity], "passphrase": login.password.reveal() or None}
+    elif login.password:
         wanted["password"] = login.password.reveal()
     try:
         planned = await asyncssh.SSHClientConnectionOptions.construct(config=(), host=login.host, **wanted)
@@ -92,6 +100,9 @@ async def connect(login: Login) -> asyncssh.SSHClientConnection:
     except asyncssh.PermissionDenied as error:
         advice = "Add your key to its authorized_keys, start an agent, or give a password."
         raise _failed(login, "login refused", advice) from error
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
+        cause = f"{login.identity or 'a key'}: {reason(error)}"
+        raise _failed(login, cause, "Name the private key as identity, and its passphrase as the password.") from error
     except (OSError, TimeoutError, asyncssh.Error, ValueError) as error:
         raise _failed(login, reason(error), "Is the address right, and its SSH server up?") from error
 

@@ -1,4 +1,4 @@
-"""Active sessions of PostgreSQL, sampled many times a second on a connection and in a thread of their own."""
+"""Samples of the sessions of a database at work, many times a second, in a thread of their own."""
 
 from __future__ import annotations
 
@@ -9,47 +9,45 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 from leadline.core.io.outputs import open_to_append
 from leadline.core.model.errors import ToolError
 from leadline.formats.statements import normalised, statement_name
 
-if TYPE_CHECKING:
-    import psycopg
-
-FILE_NAME = "pg_active_sessions.csv"
 COLUMNS = (
     *("now", "pid", "datname", "backend_type", "state", "wait_event_type", "wait_event", "query_id"),
     *("xact_age_s", "query_age_s", "blocked_by", "query"),
     *("leader_pid", "state_age_s", "relation", "usename", "client_addr", "application", "statement_text"),
 )
-BEGINNING = re.compile(",".join(COLUMNS).encode() + b"\n")
 FLUSH_S = 1.0  # a killed recorder loses no more than this
 BLOCKERS_MAX = 3  # Judgement: who is at the head of a queue is found from the first of each
-# Source: release notes of PostgreSQL 14 (pg_stat_activity.query_id) and 13 (leader_pid)
-_SINCE_QUERY_ID, _SINCE_LEADER = 140000, 130000
+READ_CHARACTERS = 1024  # of a statement; the table is named near its beginning
 _OF_STATEMENT = COLUMNS.index("query") + 1
 _Cells = tuple[object, ...]
-_READ_CHARACTERS = 1024  # of a statement; the table is named near its beginning
 
-# One row per session at work, or one row of nulls when there is none.
-_QUERY = """
-with moment as materialized (select clock_timestamp() as now)
-select to_char(m.now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00', a.pid, a.datname, a.backend_type,
-    a.state, a.wait_event_type, a.wait_event, {query_id},
-    round(greatest(extract(epoch from m.now - a.xact_start), 0)::numeric, 3),
-    round(greatest(extract(epoch from m.now - a.query_start), 0)::numeric, 3),
-    case when a.wait_event_type = 'Lock' then array_to_string(pg_blocking_pids(a.pid), ' ') end,
-    left(a.query, {characters}), {leader_pid},
-    round(greatest(extract(epoch from m.now - a.state_change), 0)::numeric, 3),
-    v.relid::regclass::text, a.usename, host(a.client_addr), a.application_name
-from moment m left join pg_stat_activity a on a.pid <> pg_backend_pid() and a.pid <> {other_pid}
-    and a.backend_type is not null and a.state is distinct from 'idle'
-    and a.wait_event_type is distinct from 'Activity'
-    and (a.state is not null or a.backend_type <> 'client backend')
-    left join pg_stat_progress_vacuum v on v.pid = a.pid and v.datname = current_database()
-"""
+
+class SessionSource(Protocol):
+    """A connection that says who is at work.
+
+    Attributes:
+        tool: what people call the server.
+        errors: what its client raises when the connection is lost.
+    """
+
+    tool: str
+    errors: tuple[type[Exception], ...]
+
+    def rows(self) -> Iterable[Sequence[object]]:
+        """A sample: rows in the order of `COLUMNS`, the statement in full and no text beside it."""
+
+    def close(self) -> None:
+        """Give up the connection."""
+
+
+def beginning(more: Sequence[str] = ()) -> re.Pattern[bytes]:
+    """What a recording begins with; ``more`` are columns after the usual ones."""
+    return re.compile(",".join((*COLUMNS, *more)).encode() + b"\n")
 
 
 class Schedule:
@@ -92,9 +90,11 @@ class SessionRows:
         texts: keep the texts of statements without their literals, and the name that an application gives itself: both
             are free text and may hold a secret.
         whole: write every row in full, so that it can be read without those before it.
+        more: columns of this server alone, whose cells come after the others and are always written.
     """
 
-    def __init__(self, *, texts: bool = False, whole: bool = False) -> None:
+    def __init__(self, *, texts: bool = False, whole: bool = False, more: Sequence[str] = ()) -> None:
+        self.more = tuple(more)
         self._texts = texts
         self._whole = whole
         self._text = io.StringIO()
@@ -105,15 +105,15 @@ class SessionRows:
         """Add the header; a row that was cut by a kill is ended first."""
         if after_cut_row:
             self._text.write("\n")
-        self._rows.writerow(COLUMNS)
+        self._rows.writerow((*COLUMNS, *self.more))
 
     def add(self, rows: Iterable[Sequence[object]]) -> None:
         """Add a sample: rows in the order of `COLUMNS`, the statement in full and no text beside it."""
         seen: dict[object, tuple[_Cells, _Cells]] = {}
         for row in rows:
             now, pid, *cells, query_id, xact_age_s, query_age_s, blockers, query = row[:_OF_STATEMENT]
-            leader_pid, state_age_s, relation, *address, application = row[_OF_STATEMENT:]
-            client = (*address, application if self._texts else None)
+            leader_pid, state_age_s, relation, user, address, application, *rest = row[_OF_STATEMENT:]
+            client = (user, address, application if self._texts else None)
             work = (None, "", "") if pid is None else self._work(query_id, query)
             seen[pid] = (work, client)
             if self._whole:
@@ -123,7 +123,7 @@ class SessionRows:
             shown_client = [None] * len(client) if client_before == client else client
             blocked_by = capped(str(blockers)) if blockers else blockers
             ages = (xact_age_s, query_age_s)
-            more = (leader_pid, state_age_s, relation, *shown_client, shown[2])
+            more = (leader_pid, state_age_s, relation, *shown_client, shown[2], *rest)
             self._rows.writerow([now, pid, *cells, shown[0], *ages, blocked_by, shown[1], *more])
         self._before = seen
 
@@ -158,20 +158,11 @@ class SessionSampler:
         rows: keeps them short; its header is written first.
     """
 
-    def __init__(
-        self, connection: psycopg.Connection[Any], folder: Path, every_s: float, other_pid: int, rows: SessionRows
-    ) -> None:
+    def __init__(self, source: SessionSource, path: Path, every_s: float, rows: SessionRows) -> None:
         self.error: Exception | None = None
         self.sample_count = 0
-        self._connection = connection
-        version = connection.info.server_version
-        columns = {
-            "query_id": "a.query_id" if version >= _SINCE_QUERY_ID else "null",
-            "leader_pid": "a.leader_pid" if version >= _SINCE_LEADER else "null",
-        }
-        self._query = _QUERY.format(**columns, characters=_READ_CHARACTERS, other_pid=other_pid).encode()
-        path = folder / FILE_NAME
-        self._stream = open_to_append(path, BEGINNING)
+        self._source = source
+        self._stream = open_to_append(path, beginning(rows.more))
         self._rows = rows
         self._rows.begin(after_cut_row=_is_cut(path))
         self._flushed = time.monotonic()
@@ -189,7 +180,7 @@ class SessionSampler:
         if self.error is not None:
             reason = str(self.error).splitlines()[0][:120] if str(self.error) else "no reason"
             raise ToolError(
-                "PostgreSQL",
+                self._source.tool,
                 found=f"the sampling of active sessions broke off ({reason})",
                 expected="a server that goes on answering and space to write to",
                 advice="What was sampled until then is kept.",
@@ -199,7 +190,7 @@ class SessionSampler:
         """End the thread, write what is left, and return notes on samples that were skipped."""
         self._over.set()
         self._thread.join(10.0)
-        self._connection.close()
+        self._source.close()
         self._stream.close()
         skipped = self.schedule.skipped_count
         if not skipped:
@@ -207,14 +198,13 @@ class SessionSampler:
         return [f"active sessions: {skipped} samples came too late and were skipped, {self.sample_count} were taken"]
 
     def _work(self) -> None:
-        import psycopg  # noqa: PLC0415
-
+        errors: tuple[type[Exception], ...] = (*self._source.errors, OSError)
         try:
             while True:
                 self._sample()
                 if self._over.wait(max(self.schedule.wait_s(), 0.0)):
                     break
-        except (psycopg.Error, OSError) as error:
+        except errors as error:
             self.error = error
         try:
             self._flush()
@@ -222,7 +212,7 @@ class SessionSampler:
             self.error = self.error or error
 
     def _sample(self) -> None:
-        self._rows.add(self._connection.execute(self._query, prepare=True).fetchall())
+        self._rows.add(self._source.rows())
         self.sample_count += 1
         if time.monotonic() - self._flushed >= FLUSH_S - self.schedule.every_s:
             self._flush()

@@ -1,0 +1,1 @@
+"""Sessions of databases at work: one sampler, and what each server is asked."""
