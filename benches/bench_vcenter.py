@@ -1,9 +1,9 @@
 """What it costs to collect the samples of a whole vCenter every 20 s, against govmomi's simulator.
 
-``python -m benches.bench_vcenter SIMULATOR [--hosts N] [--vms N] [--cycles N] [--telegraf PROGRAM]``
+``python -m benches.bench_vcenter [--hosts N] [--vms N] [--cycles N] [--telegraf PROGRAM]``
 
-``SIMULATOR`` is the folder of the Go program that simulates an estate of any size; it is built in a scratch copy.
-``--vms`` are of each host. The simulator answers any counter of any object; of a query for every instance it gives one
+The simulator is govmomi's, which `make setup-all` installs. ``--vms`` are of each host. It
+answers any counter of any object; of a query for every instance it gives one
 series. For each cycle it prints wall time, processor time of this process alone and samples, at the end the peak of
 memory. With ``--telegraf`` the folder of a program that collects the same with telegraf, which runs after it. The
 simulator needs 44 s to build 1,000 VMs.
@@ -28,28 +28,27 @@ from leadline.core.system.secret import Secret
 
 CYCLE_S = 20.0
 HOSTS, VMS_PER_HOST, CYCLES, STORES = 100, 10, 3, 20
-START_S_MAX = 1200.0
+SIMULATOR = Path(__file__).resolve().parent.parent / ".tools" / "bin" / "vcsim"
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Build, start, collect, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("simulator", type=Path)
     parser.add_argument("--hosts", type=int, default=HOSTS)
     parser.add_argument("--vms", type=int, default=VMS_PER_HOST)
     parser.add_argument("--cycles", type=int, default=CYCLES)
     parser.add_argument("--telegraf", type=Path)
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        program = _built(given.simulator, Path(folder))
-        peer = None if given.telegraf is None else _built(given.telegraf, Path(folder))
-        with _simulated(program, given.hosts, given.vms) as port:
+        peer = None if given.telegraf is None else built(given.telegraf, Path(folder))
+        with simulated(given.hosts, given.vms) as port:
             _collect(port, given.cycles)
             if peer is not None:
                 subprocess.run([peer, "-url", f"https://127.0.0.1:{port}/sdk", "-n", str(given.cycles)], check=True)
 
 
-def _built(source: Path, folder: Path) -> Path:
+def built(source: Path, folder: Path) -> Path:
+    """Build a Go program in a scratch copy; where it is."""
     copy = folder / source.name
     copy.mkdir()
     for file in source.iterdir():
@@ -60,18 +59,19 @@ def _built(source: Path, folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _simulated(program: Path, hosts: int, vms: int) -> Iterator[int]:
+def simulated(hosts: int, vms: int) -> Iterator[int]:
+    """A simulated vCenter of some hosts with VMs each: its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    words = [str(program), "-l", f"127.0.0.1:{port}", "-host", str(hosts), "-vm", str(vms), "-ds", str(STORES)]
+    words = [str(SIMULATOR), "-l", f"127.0.0.1:{port}", "-standalone-host", str(hosts)]
     began = time.monotonic()
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as server:
+    with subprocess.Popen([*words, "-vm", str(vms), "-ds", str(STORES)], stdout=subprocess.PIPE) as server:
         try:
             if server.stdout is None or not server.stdout.readline():
                 message = "the simulator did not start"
                 raise RuntimeError(message)
-            print(f"simulator with {hosts:,} hosts per cluster: {time.monotonic() - began:.1f} s to start")
+            print(f"simulator with {hosts:,} hosts of {vms} VMs: {time.monotonic() - began:.1f} s to start", flush=True)
             yield port
         finally:
             server.terminate()

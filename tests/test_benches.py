@@ -38,12 +38,15 @@ RUNS = {
     "bench_estate": ["--vms", "12", "--samples", "60", "--red-samples", "60", "--repeat", "1"],
     "bench_several": ["--draws", "1"],
     "bench_as_vmstat": ["--count", "1"],
+    "bench_vcenter": ["--hosts", "2", "--vms", "2", "--cycles", "0"],
+    "bench_watch": ["--hosts", "2", "--vms", "2", "--cycles", "0"],
     "bench_plan": ["--datastores", "40", "--disks", "400", "--small", "3", "--repeat", "1"],
 }
 
 
 # What takes seconds even when it is tiny; `make test-real` runs these.
 LONG = {"bench_report", "bench_measure", "bench_calibrate", "bench_kills", "bench_hosts", "bench_loads", "bench_audit"}
+LONG |= {"bench_vcenter", "bench_watch"}  # they drive a real simulator
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS])

@@ -56,7 +56,7 @@ def test_what_is_missing_is_named_by_verb_with_its_command() -> None:
     row = next(line for line in lines if line.startswith("bench sweep"))
     assert row.split() == ["bench", "sweep", "fio", "missing"]
     row = next(line for line in lines if line.startswith("pip install 'leadline[vcenter]'"))
-    assert row.split("]'")[1].strip() == "collect vcenter, bench fleet"
+    assert row.split("]'")[1].strip() == "collect vcenter, bench fleet, watch run"
     row = next(line for line in lines if line.startswith("apt-get install fio"))
     assert "probe, bench run (disks), bench sweep" in row
     start = lines.index("To install all that is missing:")

@@ -39,7 +39,7 @@ from leadline.core.system.secret_sources import SecretSettings
 from leadline.notifiers._connection import authorization, post
 from leadline.notifiers._wording import moment, one_line, web_link
 
-META = NotifierMeta(receiver="Alertmanager")
+META = NotifierMeta(receiver="Alertmanager", is_machine=True)
 ALERT_NAME = "LeadlineIncident"
 TEST_S = 300  # after which the alert of a test ends
 _NS_PER_S = 1_000_000_000

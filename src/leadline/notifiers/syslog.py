@@ -35,7 +35,7 @@ from leadline.core.model.vocabulary import Severity
 from leadline.notifiers._connection import TIMEOUT_S, unreachable
 from leadline.notifiers._wording import head_line, moment, plain
 
-META = NotifierMeta(receiver="syslog")
+META = NotifierMeta(receiver="syslog", is_machine=True)
 DATAGRAM_BYTES_MAX = 2048
 END_S = 2.0
 BOM = b"\xef\xbb\xbf"

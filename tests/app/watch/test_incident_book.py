@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.app.watch.incident_book import IncidentBook, IncidentStep, Step
+from leadline.app.watch.incident_book import IncidentBook, IncidentStep, LifeStep
 from leadline.app.watch.suspicions import Suspicion
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity
@@ -115,7 +115,7 @@ def test_long_after_it_is_another_incident() -> None:
     judged(book, 3000, value=99.0)
     later = replace(FIRST, window=Window(2990 * S, 3010 * S))
     (opened,) = [step for at in (3010, 3015, 3020) for step in judged(book, at, later)]
-    assert opened.step is Step.OPENED
+    assert opened.step is LifeStep.OPENED
     assert opened.incident.id != closed.incident.id
 
 

@@ -6,10 +6,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from leadline.app.read.importing import import_paths
 from leadline.app.watch.recorded import RecordedFiles
 from leadline.app.watch.window import LiveWindow
+from leadline.core.model.capture import Capture
 from leadline.core.system.addresses import Address
 
 IOSTAT = """Linux 6.1.0 (db01) \t11/26/26 \t_x86_64_\t(2 CPU)
@@ -62,14 +64,21 @@ def test_our_own_recorder_is_read_on_as_it_would_be_read_at_once(tmp_path: Path)
     sampler.close()
     (recorded,) = (tmp_path / "files").iterdir()
     whole = import_paths([recorded]).capture
-    assert set(window.capture.metrics()) == set(whole.metrics())
-    for group in whole.groups:
-        live = [one for one in window.capture.of(group.metric) if one.row(group.entities[0]) is not None]
-        assert live, group.metric
-        for entity in group.entities:
-            row, at_once = live[0].row(entity), group.row(entity)
-            assert row is not None and at_once is not None
-            np.testing.assert_allclose(row, at_once.astype(np.float32), rtol=1e-6, equal_nan=True, err_msg=group.metric)
+    live, at_once = samples_of(window.capture), samples_of(whole)
+    assert live.keys() == at_once.keys()
+    assert len(live) > 1000
+    assert list(live.values()) == pytest.approx([at_once[key] for key in live], rel=1e-6)
+
+
+def samples_of(capture: Capture) -> dict[tuple[str, str, int], float]:
+    """What was measured, by metric, entity and time."""
+    return {
+        (group.metric, str(entity), int(time_ns)): float(value)
+        for group in capture.groups
+        for entity, row in zip(group.entities, group.values, strict=True)
+        for time_ns, value in zip(group.times_ns, row, strict=True)
+        if not np.isnan(value)
+    }
 
 
 def test_a_recorder_that_is_opened_again_goes_on(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from leadline.app.watch.first_settings import FoundDatabase, settings_text
 from leadline.app.watch.opening import sample_interval_s
 from leadline.app.watch.settings import WatchSettings, read_settings
+from leadline.core.contracts.notifier import NoticeState
 from leadline.core.model.errors import InputError
 
 LINUX = {"name": "me", "collector": "linux"}
@@ -29,7 +30,10 @@ def settings(tmp_path: Path, text: str) -> WatchSettings:
         ("sources: [{name: a, collector: nope}]", "no collector nope"),
         ("sources: [{name: 'a b', collector: linux}]", "pattern"),
         ("sources: [{name: a, collector: linux}, {name: a, follow: x}]", "a is there twice"),
-        ("sources: [{name: a, collector: postgresql, target: 'postgresql://me:hunter22@db/x'}]", "a password in the file"),
+        (
+            "sources: [{name: a, collector: postgresql, target: 'postgresql://me:hunter22@db/x'}]",
+            "a password in the file",
+        ),
         ("sources: [{name: a, collector: linux}]\ntell: [{name: b, notifier: pigeon}]", "no notifier pigeon"),
         ("sources: [{name: a, collector: linux}]\npage: {listen: '0.0.0.0:7177'}", "not this machine alone"),
         ("sources: [{name: a, collector: linux}]\npage: {listen: 'localhost'}", "ADDRESS:PORT"),
@@ -66,3 +70,14 @@ def test_first_settings_are_read_back(tmp_path: Path) -> None:
         chosen = settings(tmp_path, settings_text(found, has_linux=True, mail=mail))
         assert [one.kind for one in chosen.sources] == ["linux", "postgresql"]
         assert len(chosen.tell) == (mail is not None)
+
+
+def test_programs_hear_of_everything_and_people_of_what_matters(tmp_path: Path) -> None:
+    tell = "tell: [{name: a, notifier: run-command, settings: {command: ['true']}}, "
+    tell += "{name: b, notifier: syslog, settings: {}}, "
+    tell += "{name: c, notifier: run-command, hourly_max: 0, when: [worsened], settings: {command: ['true']}}]"
+    person, program, chosen = settings(tmp_path, f"sources: [{{name: x, collector: linux}}]\n{tell}").tell
+    assert [person.wants(state) for state in NoticeState] == [True, False, True, False]
+    assert [program.wants(state) for state in NoticeState] == [True, True, True, False]
+    assert [chosen.wants(state) for state in NoticeState] == [False, True, False, False]
+    assert [one.hourly_limit() for one in (person, program, chosen)] == [20, None, None]

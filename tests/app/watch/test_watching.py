@@ -127,7 +127,7 @@ def test_a_real_incident_is_one_incident_with_its_cause_and_one_notice(tmp_path:
         assert final.cause == first.cause.finding.rule
         assert final.was_felt
         assert play.notices()[:1] == ["opened"]
-        assert "30 writes/s" in final.title
+        assert "probably capped at about 30 IOPS" in final.title
         delay_s = (opened.seen_ns - first.incident.window.start_ns) / NS_PER_S
         assert delay_s <= 40.0
 
@@ -136,18 +136,17 @@ def test_it_closes_after_recovery_and_keeps_its_own_recording(tmp_path: Path, in
     with playing(tmp_path) as play:
         for part in parts(incident):
             play.step(part)
-        if play.watch.book.open_ones():  # go on as healthy as it was before
-            healthy = [part for part in parts(incident)][:6]
-            span = incident.span_ns()
-            assert span is not None
-            for turn in range(1, 12):
-                for part in healthy:
-                    play.step(later(part, turn * 30.0 + (span[1] - span[0]) / NS_PER_S))
+        span = incident.span_ns()
+        assert span is not None
+        # It goes on as healthy as it was before; where the same half minute begins again is a seam.
+        for part in list(parts(incident))[:10]:
+            if play.watch.book.open_ones():
+                play.step(later(part, (span[1] - span[0]) / NS_PER_S + 5.0))
         assert play.watch.book.open_ones() == ()
         assert play.notices() == ["opened", "closed"]
         kept = play.watch.incidents.get("last")
         assert kept.closed_ns is not None
-        play.watch._write_captures()  # noqa: SLF001
+        play.watch.keep_house()
         kept = play.watch.incidents.get("last")
         again = diagnose(import_paths([Path(kept.capture)]).capture)
         assert again.answer.cause is not None

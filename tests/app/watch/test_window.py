@@ -199,13 +199,23 @@ def test_a_moment_that_was_left_out_is_put_between() -> None:
     assert row(window.capture, "vm:a") == {second: float(second) for second in range(18, 23)}
 
 
+def test_what_was_ahead_of_a_clock_that_is_put_back_is_forgotten() -> None:
+    window = LiveWindow(60.0, [])
+    for second in (1, 2, 3600, 3601):
+        window.take(taken([second], {"vm:a": [float(second)]}))
+    window.drop_newer(10 * S)
+    window.take(taken([11, 12], {"vm:a": [11.0, 12.0]}))
+    assert row(window.capture, "vm:a") == {11: 11.0, 12: 12.0}
+
+
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.floats(0, 9, width=32)), max_size=60))
 def test_a_window_of_captures_is_what_was_given_first(samples: list[tuple[int, int, float]]) -> None:
-    window, first = LiveWindow(1000.0, []), {}
+    window = LiveWindow(1000.0, [])
+    first: dict[tuple[int, int], float] = {}
     for second, vm, value in samples:
         first.setdefault((second, vm), value)
         window.take(taken([second + 1], {f"vm:{vm}": [value]}))
-    known = {}
+    known: dict[tuple[int, int], float] = {}
     for vm in range(4):
         groups = window.capture.of(READY)
         if groups and groups[0].row(Entity.parse(f"vm:{vm}")) is not None:

@@ -76,20 +76,40 @@ def stored_capture(path: Path, part: StoredPart, metrics: Collection[str] | None
         ToolError: VictoriaMetrics does not answer.
     """
     with _opened(str(path).removeprefix(PREFIX)) as store:
-        span = store.span_ns()
-        if span is None:
-            raise _nothing(str(path), "no samples yet")
-        end_ns = span[1] + 1 if part.until is None else _moment(part.until, span[1], part.timezone, "--to")
-        usual_ns = end_ns - round(USUAL_S * NS_PER_S)
-        start_ns = usual_ns if part.since is None else _moment(part.since, end_ns, part.timezone, "--from")
-        if end_ns <= start_ns:
-            raise UsageError("--from", found="a time after the end", expected="one before --to", advice=EXAMPLE)
+        start_ns, end_ns = _span(store.span_ns(), part, str(path))
         capture = store.read(start_ns, end_ns, metrics=metrics)
     if part.vm is not None:
         capture = of_machine(capture, part.vm)
     if not capture.groups:
         raise _nothing(str(path), f"nothing of {part.vm}" if part.vm else "no samples of that time")
     return capture
+
+
+def top_of(path: Path, part: StoredPart, metric: str, statistic: str, count: int) -> list[tuple[Entity, float]]:
+    """The entities that have most of a metric in a span, the greatest first.
+
+    Raises:
+        UsageError: there is no store, a time cannot be read, or nothing of it was kept.
+        ToolError: VictoriaMetrics does not answer.
+    """
+    with _opened(str(path).removeprefix(PREFIX)) as store:
+        start_ns, end_ns = _span(store.span_ns(), part, str(path))
+        ranked = store.top(metric, start_ns, end_ns, statistic=statistic, count=count)
+    if not ranked:
+        raise _nothing(str(path), f"nothing of {metric} at that time")
+    return ranked
+
+
+def _span(kept_ns: tuple[int, int] | None, part: StoredPart, where: str) -> tuple[int, int]:
+    """The span that is wanted of what a store keeps, UTC nanoseconds, the end not included."""
+    if kept_ns is None:
+        raise _nothing(where, "no samples yet")
+    end_ns = kept_ns[1] + 1 if part.until is None else _moment(part.until, kept_ns[1], part.timezone, "--to")
+    usual_ns = end_ns - round(USUAL_S * NS_PER_S)
+    start_ns = usual_ns if part.since is None else _moment(part.since, end_ns, part.timezone, "--from")
+    if end_ns <= start_ns:
+        raise UsageError("--from", found="a time after the end", expected="one before --to", advice=EXAMPLE)
+    return start_ns, end_ns
 
 
 def _opened(place: str) -> SampleStore | VictoriaMetricsStore:

@@ -23,7 +23,7 @@ class FoundDatabase:
 
 def databases_here() -> list[FoundDatabase]:
     """The database servers of this machine, by their sockets; and the one PGHOST names."""
-    databases = []
+    databases: list[FoundDatabase] = []
     folders = [*([os.environ["PGHOST"]] if os.environ.get("PGHOST", "").startswith("/") else []), *_POSTGRESQL_FOLDERS]
     seen: set[tuple[str, str]] = set()
     for folder in folders:

@@ -31,7 +31,7 @@ RECOVERED_SHARE = 0.5  # of the way back from what it was meanwhile to what it w
 RECENT_SAMPLES = 5
 
 
-class Step(StrEnum):
+class LifeStep(StrEnum):
     """What became of an incident in a judgement."""
 
     OPENED = "opened"
@@ -45,7 +45,7 @@ class Step(StrEnum):
 class IncidentStep:
     """An incident and what became of it."""
 
-    step: Step
+    step: LifeStep
     incident: LiveIncident
 
 
@@ -86,11 +86,11 @@ class IncidentBook:
         """An incident that is open or was closed a short while ago."""
         return self._open.get(number) or self._closed.get(number)
 
-    def with_capture(self, incident: LiveIncident, path: str) -> LiveIncident:
+    def with_capture(self, number: str, path: str) -> LiveIncident:
         """An incident with the place of its own recording, from now on."""
-        updated = replace(incident, capture=path)
-        (self._open if incident.is_open else self._closed)[incident.id] = updated
-        return updated
+        known = self._open if number in self._open else self._closed
+        known[number] = replace(known[number], capture=path)
+        return known[number]
 
     def judged(self, suspicions: Iterable[Suspicion], capture: Capture, now_ns: int) -> list[IncidentStep]:
         """Take a judgement in; what became of each incident it concerns.
@@ -128,7 +128,7 @@ class IncidentBook:
             del self._closed[back.id]
             back = replace(back, closed_ns=None, reopened_count=back.reopened_count + 1)
             self._open[back.id] = back
-            return IncidentStep(Step.REOPENED, self._seen(back, suspicion, now_ns).incident)
+            return IncidentStep(LifeStep.REOPENED, self._seen(back, suspicion, now_ns).incident)
         self._number += 1
         opened = datetime.fromtimestamp(suspicion.window.start_ns / NS_PER_S, UTC)
         title, text = self.say(suspicion)
@@ -148,7 +148,7 @@ class IncidentBook:
         )
         self._open[incident.id] = incident
         self._symptoms[incident.id] = suspicion.symptoms
-        return IncidentStep(Step.OPENED, incident)
+        return IncidentStep(LifeStep.OPENED, incident)
 
     def _seen(self, incident: LiveIncident, suspicion: Suspicion, now_ns: int) -> IncidentStep:
         """An incident that goes on: what was felt says more of it than a limit that was passed beside it."""
@@ -158,7 +158,7 @@ class IncidentBook:
             rules = tuple(dict.fromkeys((*incident.rules, *suspicion.rules)))
             updated = replace(incident, seen_ns=now_ns, rules=rules, places=tuple(sorted(places)))
             self._open[incident.id] = updated
-            return IncidentStep(Step.SEEN, updated)
+            return IncidentStep(LifeStep.SEEN, updated)
         title, text = self.say(suspicion)
         updated = replace(
             incident,
@@ -176,7 +176,7 @@ class IncidentBook:
         if suspicion.symptoms:
             self._symptoms[incident.id] = suspicion.symptoms
         changed = updated.severity > incident.severity or updated.cause != incident.cause
-        return IncidentStep(Step.CHANGED if changed else Step.SEEN, updated)
+        return IncidentStep(LifeStep.CHANGED if changed else LifeStep.SEEN, updated)
 
     def _over(self, capture: Capture, now_ns: int) -> list[IncidentStep]:
         """Close what was not seen for a while, unless what users felt has not gone back."""
@@ -193,7 +193,7 @@ class IncidentBook:
             closed = replace(incident, closed_ns=now_ns)
             del self._open[incident.id]
             self._closed[incident.id] = closed
-            steps.append(IncidentStep(Step.CLOSED, closed))
+            steps.append(IncidentStep(LifeStep.CLOSED, closed))
         limit_ns = now_ns - round(REOPEN_WITHIN_S * NS_PER_S)
         for known in [one for one in self._closed.values() if (one.closed_ns or 0) < limit_ns]:
             del self._closed[known.id]

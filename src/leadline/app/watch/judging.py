@@ -98,6 +98,10 @@ class LiveJudge:
         return over
 
     def _gap_s(self, rule: str) -> float:
-        limits = self.profile.limits.get(rule, {})
-        duration = rule_metas()[rule].thresholds.get("duration")
-        return limits.get("duration", GAP_S if duration is None else duration.value)
+        return rule_duration_s(rule, self.profile, GAP_S)
+
+
+def rule_duration_s(rule: str, profile: Profile, usual_s: float) -> float:
+    """How long a rule's condition must hold, seconds: as the site says, as the rule does, or what is usual."""
+    duration = rule_metas()[rule].thresholds.get("duration")
+    return profile.limits.get(rule, {}).get("duration", usual_s if duration is None else duration.value)

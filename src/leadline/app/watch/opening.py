@@ -121,5 +121,5 @@ def _source(settings: SourceSettings, files: RecordedFiles) -> WatchedSource:
 def _teller(settings: WatchSettings, folder: Path) -> Teller | None:
     if not settings.tell:
         return None
-    queue = NoticeQueue(folder, {one.name: one.hourly_max for one in settings.tell})
+    queue = NoticeQueue(folder, {one.name: one.hourly_limit() for one in settings.tell})
     return Teller(queue, [one.receiver() for one in settings.tell], time.time_ns)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from leadline.app.watch.telling import Receiver
 from leadline.core.contracts.collector import RecordingCollector
 from leadline.core.contracts.discovery import load_unit, unit_modules
-from leadline.core.contracts.notifier import Notifier
+from leadline.core.contracts.notifier import NoticeState, Notifier
 from leadline.core.io.yaml_files import read_model
 from leadline.core.model.vocabulary import Severity
 from leadline.core.system.addresses import Address, address_of
@@ -24,6 +24,7 @@ SEVERITIES = tuple(severity.name.lower() for severity in Severity)
 FILE_NAME = "watch.yaml"
 EVERY_S_MIN = 0.1
 PORT = 7177
+HOURLY_MAX = 20  # notices to a person
 _ADDRESS = r"^https?://[!->A-~]+$"  # without user, password and query
 _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -148,8 +149,10 @@ class ReceiverSettings(BaseModel):
 
     Attributes:
         severity: of incidents he is told of, at least.
-        on: what he is told: that one opened, that it got worse, that it closed.
-        hourly_max: how many notices an hour; more are summed up in one.
+        when: he is told: that one opened, that it got worse, that it closed. People are told of openings and ends
+            where it is left out, programs of everything.
+        hourly_max: how many notices an hour; more are summed up in one. People get 20 where it is left out, programs
+            as many as there are; 0 is no limit.
         settings: of the notifier; ``leadline explain notifier:NAME`` lists them.
     """
 
@@ -158,9 +161,25 @@ class ReceiverSettings(BaseModel):
     name: str = Field(pattern=r"^[A-Za-z0-9][\w.-]{0,63}$")
     notifier: str
     severity: Literal["low", "medium", "high", "critical"] = "medium"
-    on: tuple[Literal["opened", "worsened", "closed"], ...] = ("opened", "closed")
-    hourly_max: int | None = Field(default=20, gt=0)
+    when: tuple[Literal["opened", "worsened", "closed"], ...] | None = None
+    hourly_max: int | None = Field(default=None, ge=0)
     settings: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def is_machine(self) -> bool:
+        """Whether a program is told."""
+        return cast("Notifier", load_unit("notifier", self.notifier)).META.is_machine
+
+    def wants(self, state: NoticeState) -> bool:
+        """Whether he is told of it."""
+        usual = ("opened", "worsened", "closed") if self.is_machine else ("opened", "closed")
+        return state.value in (usual if self.when is None else self.when)
+
+    def hourly_limit(self) -> int | None:
+        """How many notices an hour; None for no limit."""
+        if self.hourly_max is None:
+            return None if self.is_machine else HOURLY_MAX
+        return self.hourly_max or None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

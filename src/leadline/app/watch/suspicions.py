@@ -6,18 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from leadline.app.diagnose.incidents import FELT, POINT_COUNT_MIN
+from leadline.app.watch.judging import rule_duration_s
 from leadline.core.model.answer import Felt
 from leadline.core.model.capture import NS_PER_S
+from leadline.core.model.profile import Profile
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.derived.disks import behind
 
 if TYPE_CHECKING:
     from leadline.core.model.answer import Answer
+    from leadline.core.model.capture import Capture
     from leadline.core.model.entities import Entity, Inventory
     from leadline.core.model.finding import Diagnosis, Finding, Window
     from leadline.core.model.incident import Change
 
 RECENT_S = 30.0  # Judgement: what was bad until then is bad now; averages of 20 s come late
+DURATION_SHARE = 0.9  # of a rule's duration: the first sample of a window stands for an interval before it
 _STORAGE = frozenset({Layer.STORAGE_PATH, Layer.DATASTORE})
 _ALONE = frozenset({EntityKind.HOST, EntityKind.DATASTORE, EntityKind.DEVICE, EntityKind.CLUSTER})
 
@@ -51,12 +56,22 @@ class Suspicion:
         return bool(self.symptoms)
 
 
-def suspicions_of(diagnosis: Diagnosis, inventory: Inventory, now_ns: int) -> tuple[Suspicion, ...]:
+def suspicions_of(
+    diagnosis: Diagnosis, capture: Capture, now_ns: int, profile: Profile | None = None
+) -> tuple[Suspicion, ...]:
     """What is wrong at a time, what was felt first.
 
     A finding that nobody felt counts where it is of high severity, or where it is not known what users feel and its
-    severity is medium.
+    severity is medium; and where it lasted for as long as its rule asks: a window that has only begun is no recording
+    that is too short for it.
+
+    Args:
+        diagnosis: of the live window.
+        capture: the live window.
+        now_ns: the time of its newest sample, UTC nanoseconds.
+        profile: a site's own limits.
     """
+    inventory = capture.inventory
     since_ns = now_ns - round(RECENT_S * NS_PER_S)
     felt = [
         _felt(place, answer, inventory)
@@ -64,10 +79,21 @@ def suspicions_of(diagnosis: Diagnosis, inventory: Inventory, now_ns: int) -> tu
         if answer.incident is not None and answer.incident.window.end_ns >= since_ns
     ]
     taken = {rule for one in felt for rule in one.rules}
-    is_fine = diagnosis.feeling is not None and diagnosis.feeling.felt is Felt.FINE
-    least = Severity.HIGH if felt or is_fine else Severity.MEDIUM
-    limits = [_unfelt(finding, inventory) for finding in _now(diagnosis, since_ns, least) if finding.rule not in taken]
+    least = Severity.HIGH if felt or _is_users_state_known(diagnosis, capture, since_ns) else Severity.MEDIUM
+    limits = [
+        _unfelt(finding, inventory)
+        for finding in _now(diagnosis, since_ns, least, profile or Profile())
+        if finding.rule not in taken
+    ]
     return (*felt, *limits)
+
+
+def _is_users_state_known(diagnosis: Diagnosis, capture: Capture, since_ns: int) -> bool:
+    """Whether it is measured what users feel: then nothing is wrong for them where nothing was found."""
+    if diagnosis.feeling is not None and diagnosis.feeling.felt is Felt.FINE:
+        return True
+    groups = (group for metric in FELT for group in capture.of(metric))
+    return any(len(group.times_ns) >= POINT_COUNT_MIN and group.times_ns[-1] >= since_ns for group in groups)
 
 
 def _felt(place: int, answer: Answer, inventory: Inventory) -> Suspicion:
@@ -91,10 +117,13 @@ def _felt(place: int, answer: Answer, inventory: Inventory) -> Suspicion:
     )
 
 
-def _now(diagnosis: Diagnosis, since_ns: int, least: Severity) -> Iterator[Finding]:
+def _now(diagnosis: Diagnosis, since_ns: int, least: Severity, profile: Profile) -> Iterator[Finding]:
     """Findings of now that nothing explains."""
     for finding in diagnosis.findings:
         is_now = bool(finding.windows) and finding.windows[-1].end_ns >= since_ns
+        if is_now:
+            longest_s = max(window.duration_s for window in finding.windows)
+            is_now = longest_s >= DURATION_SHARE * rule_duration_s(finding.rule, profile, 0.0)
         if is_now and finding.severity >= least and not finding.is_explained:
             yield finding
 

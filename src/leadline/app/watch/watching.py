@@ -15,25 +15,30 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from leadline.app.diagnose.causes import explained
 from leadline.app.diagnose.diagnosing import diagnose
-from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, Step
+from leadline.app.diagnose.feeling import feeling_of
+from leadline.app.diagnose.symptoms import Symptoms
+from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, LifeStep
+from leadline.app.watch.judging import LiveJudge
 from leadline.app.watch.sources import SourceEvent, WatchedSource
 from leadline.app.watch.suspicions import Suspicion, suspicions_of
-from leadline.app.watch.window import LiveWindow
+from leadline.app.watch.window import EVENTS, LiveWindow
 from leadline.core.contracts.notifier import Notice, NoticeState
 from leadline.core.io.parquet import save
 from leadline.core.io.private import private_folder
 from leadline.core.model.capture import NS_PER_S, Capture
 from leadline.core.model.errors import LeadlineError
+from leadline.core.model.events import events_of
+from leadline.core.model.finding import Diagnosis
 from leadline.core.model.profile import Profile
-from leadline.core.model.vocabulary import Severity
+from leadline.core.model.vocabulary import EntityKind, Severity
 from leadline.stores.incidents import IncidentStore, LiveIncident, Marker
 
 if TYPE_CHECKING:
     from leadline.app.watch.recorded import RecordedFiles
     from leadline.app.watch.settings import ReceiverSettings, WatchSettings
     from leadline.app.watch.telling import Teller
-    from leadline.core.model.finding import Diagnosis
     from leadline.stores.samples import SampleStore, StoreStatus
     from leadline.stores.victoriametrics import VictoriaMetricsStore
 
@@ -41,8 +46,16 @@ BEFORE_S, AFTER_S = 600.0, 600.0  # of an incident, in its own recording
 SEND_EVERY_S, MAINTAIN_EVERY_S, FACTS_EVERY_S = 2.0, 60.0, 3600.0
 EVENTS_KEPT = 200
 _NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", "provisioned_gib"})  # they move along
+_NO_CHANGES = frozenset({"alarm-status-changed", "user-login-session", "user-logout-session"})
+WHOLE_SERIES_MAX = 20_000  # of more, rules are asked where samples came, and no account is made
+AHEAD_S = 120.0  # of samples: more is a clock that was put back, or one that is ahead elsewhere
+HELPER_END_S = 30.0  # what sending and keeping may take at the end
 JUDGE_SHARE_MAX = 0.25  # of the time: a judgement that takes longer is made less often
-_STATES = {Step.OPENED: NoticeState.OPENED, Step.CHANGED: NoticeState.WORSENED, Step.CLOSED: NoticeState.CLOSED}
+_STATES = {
+    LifeStep.OPENED: NoticeState.OPENED,
+    LifeStep.CHANGED: NoticeState.WORSENED,
+    LifeStep.CLOSED: NoticeState.CLOSED,
+}
 
 Say = Callable[["Diagnosis", Capture, Suspicion], tuple[str, str]]
 
@@ -92,6 +105,7 @@ class Watch:
     teller: Teller | None = None
     profile: Profile = field(default_factory=Profile)
     clock: Callable[[], float] = time.monotonic
+    judge: LiveJudge = field(init=False)
     window: LiveWindow = field(init=False)
     book: IncidentBook = field(init=False)
     judged: Judged = field(default_factory=Judged)
@@ -108,8 +122,9 @@ class Watch:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
+        self.judge = LiveJudge(self.profile)
         self.window = LiveWindow(self.settings.window_minutes * 60.0, [])
-        self.book = IncidentBook(self._said)
+        self.book = IncidentBook(self._words_of)
         now_ns = time.time_ns()
         known = self.incidents.between(now_ns - _ns(REOPEN_WITHIN_S), now_ns)
         self.book.take_up([*self.incidents.open_ones(), *(one for one in known if not one.is_open)])
@@ -123,8 +138,12 @@ class Watch:
         """
         for source in self.sources:
             source.start()
-        sender = threading.Thread(target=self._send, args=(over,), name="leadline-notices", daemon=True)
-        sender.start()
+        helpers = [
+            threading.Thread(target=work, args=(over,), name=f"leadline-{name}", daemon=True)
+            for name, work in (("notices", self._send), ("keeping", self._keep_house))
+        ]
+        for helper in helpers:
+            helper.start()
         try:
             while not over.is_set():
                 began = time.monotonic()
@@ -137,7 +156,8 @@ class Watch:
                 source.close()
             with self.lock:
                 self._take_in()
-            sender.join(15.0)
+            for helper in helpers:
+                helper.join(HELPER_END_S)
             self.store.close()
 
     def step(self) -> list[IncidentStep]:
@@ -150,10 +170,18 @@ class Watch:
             self.last_steps = tuple(steps)
             for one in steps:
                 self._try("incidents", partial(self._keep, one))
-            if self._is_due("maintain", MAINTAIN_EVERY_S):
-                self._try("store", self._maintain)
-                self._try("captures", self._write_captures)
             return steps
+
+    def keep_house(self) -> None:
+        """Put the store in order and write the recordings of incidents: what takes longer than a step may."""
+        self._try("store", self._maintain)
+        self._try("captures", self._write_captures)
+
+    def _keep_house(self, over: threading.Event) -> None:
+        is_last = False
+        while not is_last:
+            is_last = over.wait(MAINTAIN_EVERY_S)
+            self.keep_house()
 
     def _take_in(self) -> None:
         """Keep what is new, then put it into the window."""
@@ -169,6 +197,10 @@ class Watch:
                 self._source_event(event)
         self._unstored += [capture for capture in captures if capture.groups or capture.inventory.facts]
         self._try("store", self._store)
+        span, now_ns = self.window.capture.span_ns(), time.time_ns()
+        if span is not None and captures and span[1] > now_ns + _ns(AHEAD_S):
+            self.events.append(WatchEvent(now_ns, "clock", "was put back; samples ahead of it are kept", is_bad=True))
+            self.window.drop_newer(now_ns)
         for capture in captures:
             self._mark_changes(capture)
             self.window.take(capture)
@@ -198,14 +230,23 @@ class Watch:
         span = capture.span_ns()
         if span is None:
             return []
-        diagnosis = diagnose(capture, self.profile)
-        suspicions = suspicions_of(diagnosis, capture.inventory, span[1])
+        is_large = capture.series_count > WHOLE_SERIES_MAX
+        diagnosis = self._findings() if is_large else diagnose(capture, self.profile)
+        suspicions = suspicions_of(diagnosis, capture, span[1], self.profile)
         self.judged = Judged(span[1], 0.0, diagnosis, suspicions)
         steps = self.book.judged(suspicions, capture, span[1])
         self.judged.duration_s = time.monotonic() - began
         return steps
 
-    def _said(self, suspicion: Suspicion) -> tuple[str, str]:
+    def _findings(self) -> Diagnosis:
+        """What rules find in a large window, each with what explains it; no answer is made of it."""
+        capture = self.window.capture
+        verdict = self.judge.judge(self.window)
+        symptoms = Symptoms((), feeling_of(capture))
+        joined = explained(verdict.findings, symptoms, capture, ())
+        return Diagnosis((), (), joined.findings, (), feeling=symptoms.feeling)
+
+    def _words_of(self, suspicion: Suspicion) -> tuple[str, str]:
         assert self.judged.diagnosis is not None  # it is where suspicions come from
         return self.say(self.judged.diagnosis, self.window.capture, suspicion)
 
@@ -213,7 +254,7 @@ class Watch:
         """Keep what became of an incident, and tell who is to know."""
         incident = step.incident
         self.incidents.save(incident)
-        if step.step in (Step.OPENED, Step.REOPENED):
+        if step.step in (LifeStep.OPENED, LifeStep.REOPENED):
             self._capturing.add(incident.id)
         state = _STATES.get(step.step)
         if state is None or self.teller is None:
@@ -228,17 +269,18 @@ class Watch:
     def _write_captures(self) -> None:
         """Write the recording of each incident that is open or was until a short while ago."""
         for number in list(self._capturing):
-            incident = self.book.get(number)
+            with self.lock:
+                incident, now_ns = self.book.get(number), self.judged.time_ns
             if incident is None:
                 self._capturing.discard(number)
                 continue
-            end_ns = self.judged.time_ns if incident.closed_ns is None else incident.closed_ns + _ns(AFTER_S)
-            folder = private_folder(self.settings.store.path() / "incidents")
-            path = folder / f"{number}.parquet"
+            end_ns = now_ns if incident.closed_ns is None else incident.closed_ns + _ns(AFTER_S)
+            path = private_folder(self.settings.store.path() / "incidents") / f"{number}.parquet"
             save(self.store.read(incident.opened_ns - _ns(BEFORE_S), end_ns), path)
             if not incident.capture:
-                self.incidents.save(self.book.with_capture(incident, str(path)))
-            if incident.closed_ns is not None and self.judged.time_ns >= end_ns:
+                with self.lock:
+                    self.incidents.save(self.book.with_capture(number, str(path)))
+            if incident.closed_ns is not None and now_ns >= end_ns:
                 self._capturing.discard(number)
 
     def _mark_changes(self, capture: Capture) -> None:
@@ -252,6 +294,10 @@ class Watch:
                 if name in before and before[name].value != fact.value and name not in _NOT_SETTINGS:
                     text = f"{name}: {_short(before[name].value)} -> {_short(fact.value)}"
                     self._mark(Marker(time_ns, "setting", str(entity), text))
+            if EVENTS in facts and entity.kind in (EntityKind.VM, EntityKind.HOST):
+                kinds = {str(event["kind"]) for event in facts[EVENTS].value}
+                for event in events_of(capture.inventory, entity, kinds - _NO_CHANGES):
+                    self._mark(Marker(event.time_ns, event.kind, str(entity), event.text))
 
     def _source_event(self, event: SourceEvent) -> None:
         self.events.append(WatchEvent(event.time_ns, event.source, event.text, not event.is_up))
@@ -309,7 +355,7 @@ def notice_of(incident: LiveIncident, state: NoticeState, link: str) -> Notice:
 
 
 def _wants(receiver: ReceiverSettings, incident: LiveIncident, state: NoticeState) -> bool:
-    return state.value in receiver.on and incident.severity >= Severity[receiver.severity.upper()]
+    return receiver.wants(state) and incident.severity >= Severity[receiver.severity.upper()]
 
 
 def _ns(seconds: float) -> int:

@@ -21,6 +21,7 @@ from leadline.core.model.vocabulary import EntityKind
 
 _Rows = slice | NDArray[np.intp]
 _BEFORE_ALL = -(1 << 62)
+EVENTS, EVENTS_MAX = "events", 1000  # a setting whose values add up; the last ones are kept of each entity
 USUAL_S = 1.0  # of series whose interval is not known yet
 SPARE_SHARE = 0.25  # of the samples of a window: how many more fit before the oldest make place
 
@@ -137,7 +138,9 @@ class LiveWindow:
     _columns: dict[tuple[Entity, ...], EntityColumn] = field(default_factory=dict)
 
     def entities(self, entities: Sequence[Entity]) -> EntityColumn:
-        """A column of entities; the same object for the same entities."""
+        """A column of entities; the same object for the same entities, and a column itself where it is one."""
+        if isinstance(entities, EntityColumn):
+            return entities
         whole = tuple(entities)
         if whole not in self._columns:
             self._columns[whole] = EntityColumn(whole)
@@ -182,6 +185,12 @@ class LiveWindow:
         self._merge(capture.inventory)
         newest_ns = max((track.newest_ns() for track in self._tracks.values()), default=_BEFORE_ALL)
         return self._moved(newest_ns, added)
+
+    def drop_newer(self, time_ns: int) -> None:
+        """Forget samples after a time, as when a clock that was ahead is put back: what comes now is the newest."""
+        for track in self._tracks.values():
+            span = track.times_ns[track.first : track.end]
+            track.end = track.first + int(np.searchsorted(span, time_ns, side="right"))
 
     def _put(self, capture: Capture, group: SeriesGroup) -> tuple[_Track, int]:
         """Add the samples of a group; its track, and how many of its moments were new at the end."""
@@ -238,6 +247,11 @@ class LiveWindow:
             newest = Inventory()
             newest.merge(inventory)
             newest.merge(self.inventory)
+            for entity, facts in inventory.facts.items():
+                before = known.get(entity, {}).get(EVENTS)
+                if EVENTS in facts and before is not None:
+                    listed = [*before.value, *(one for one in facts[EVENTS].value if one not in before.value)]
+                    newest.facts[entity][EVENTS] = replace(facts[EVENTS], value=listed[-EVENTS_MAX:])
             newest.version = self.inventory.version + 1
             self.inventory = newest
 

@@ -57,9 +57,15 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class NotifierMeta:
-    """What is known about a notifier: what receives its notices."""
+    """What is known about a notifier.
+
+    Attributes:
+        receiver: what receives its notices.
+        is_machine: a program receives them, which must hear of every change and every end, however many there are.
+    """
 
     receiver: str
+    is_machine: bool = False
 
 
 class Notifier(Protocol):

@@ -14,12 +14,15 @@ from leadline.core.model.errors import ToolError
 EXTRAS = {
     "asyncssh": ("ssh", "other machines over SSH"),
     "distributed": ("dask", "simulations on many machines"),
+    "fastapi": ("web", "the page of leadline watch"),
     "keyring": ("keyring", "secrets of the user's keyring"),
     "polars": ("frames", "data frames"),
     "psycopg": ("postgresql", "PostgreSQL"),
-    "pyVmomi": ("vcenter", "vCenter"),
     "pyarrow": ("parquet", "Parquet files"),
     "pyeclib": ("protect", "erasure codes"),
+    "pymysql": ("mysql", "MySQL and MariaDB"),
+    "pyVmomi": ("vcenter", "vCenter"),
+    "uvicorn": ("web", "the page of leadline watch"),
 }
 BUNDLE_MARK = "bundle-of-leadline"  # a file of the root of what scripts/bundle.py packs: the extras it has
 _UV_RECEIPT = "uv-receipt.toml"  # Source: uv, crates/uv-tool: the file that marks an environment of `uv tool`

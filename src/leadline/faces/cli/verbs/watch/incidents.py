@@ -46,7 +46,7 @@ def command(
         return
     one = kept.get(incident)
     plain = incident_plain(one)
-    markers = kept.markers(one.opened_ns - 900 * 1_000_000_000, (one.closed_ns or one.seen_ns) + 1)
+    markers = kept.markers(one.opened_ns - 900 * 1_000_000_000, (one.closed_ns or time.time_ns()) + 1)
     if json:
         changes = [{"time_ns": m.time_ns, "kind": m.kind, "entity": m.entity, "text": m.text} for m in markers]
         print_json("leadline.incident/1", incident=plain, changes=changes)

@@ -1,0 +1,260 @@
+"""Make incidents while ``leadline watch`` runs, and see what it says: when, of what, how often.
+
+    sudo python -m incidents.live [KIND...] [--healthy-s 90] [--fault-s 60] [--json FILE] [--accept-noise]
+
+The rig, the loads and the faults are those of ``incidents.record``. One watch runs from beginning to end, on this
+machine's own counters and the server's; its notices go to a program that writes them down. For each kind the load runs
+healthy, the fault is set from outside and lifted, and the watch is waited for until it has closed what it opened. What
+it calls the first cause is held against ``leadline diagnose`` of the recording it keeps of the incident, and against
+the truth. ``--quiet-minutes N`` lets the load run without a fault instead, and counts what is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from incidents import record, session
+from incidents.contract import Stage
+from incidents.processes import RigError, start, stop
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.rule import rule_metas
+from leadline.core.model.errors import LeadlineError
+from leadline.stores.incidents import IncidentStore, LiveIncident
+
+KINDS = (
+    *("iops-limit-wal", "iops-limit-data", "slow-disk", "slow-flush", "lock-waits", "cpu-taken", "missing-index"),
+    *("frequent-checkpoints", "commit-delay", "temp-spill"),
+)
+CLOSE_WAIT_S = 240.0
+SETTINGS = """\
+store: {{folder: {folder}/store}}
+sources:
+  - {{name: this-machine, collector: linux}}
+  - {{name: bench, collector: postgresql, target: "{address}"}}
+tell:
+  - {{name: writer, notifier: run-command, hourly_max: 0, when: [opened, worsened, closed], severity: low,
+     settings: {{command: [{folder}/told.sh]}}}}
+page: {{listen: ""}}
+"""
+
+
+def play(stage: Stage, name: str, store: IncidentStore, notices: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """One kind under the watch: what it said of it."""
+    module = record.load_kind(name)
+    kind, parameters = module.KIND, session.Variant(name, 1).parameters(module)
+    seconds = options.healthy_s + options.fault_s + CLOSE_WAIT_S + 60
+    with ExitStack() as stack:
+        if not kind.is_uncached:
+            stage.warm()
+        if (prepare := getattr(module, "prepare", None)) is not None:
+            stack.enter_context(prepare(stage))
+        load, _ = session.start_load(stage, kind, stage.file("load.txt"), int(seconds))
+        stack.callback(stop, load, signal.SIGINT)
+        if kind.is_uncached:
+            stack.enter_context(stage.rig.uncached())
+        time.sleep(options.healthy_s)
+        told_before, began_ns = lines(notices), time.time_ns()
+        with module.fault(stage, parameters) as did:
+            record.say(f"{name}: {did}")
+            time.sleep(options.fault_s)
+        ended_ns = time.time_ns()
+        incidents = wait_until_closed(store, began_ns)
+    told = [json.loads(line) for line in lines(notices)[len(told_before) :]]
+    return {
+        "kind": name,
+        "began_ns": began_ns,
+        "ended_ns": ended_ns,
+        **judged(name, incidents, told, began_ns, ended_ns),
+    }
+
+
+def judged(
+    name: str, incidents: list[LiveIncident], told: list[dict[str, Any]], began_ns: int, ended_ns: int
+) -> dict[str, Any]:
+    """What came of a kind: what was opened, when, how often it was told, and whether it names the cause."""
+    truth = record.load_kind(name).KIND.truth
+    states = [notice["state"] for notice in told]
+    row: dict[str, Any] = {"opened": len(incidents), "notices": states}
+    if not incidents:
+        return row
+    first = min(incidents, key=lambda one: one.opened_ns)
+    opening = next((notice for notice in told if notice["state"] == "opened"), None)
+    row["cause"], row["title"], row["severity"] = first.cause, first.title, first.severity.name.lower()
+    row["first_told"] = None if opening is None else opening["cause"]
+    row["told_after_s"] = None if opening is None else round((opening["sent_ns"] - began_ns) / 1e9, 1)
+    row["rule_duration_s"] = duration_of(first.cause)
+    row["closed_after_s"] = None if first.closed_ns is None else round((first.closed_ns - ended_ns) / 1e9, 1)
+    row["diagnose"] = cause_of(first.capture)
+    row["agrees"] = row["diagnose"] == first.cause
+    causes = rule_metas()[first.cause].causes if first.cause in rule_metas() else (first.cause,)
+    wanted = set() if truth is None else {truth.cause, *truth.others}
+    row["is_true"] = bool(wanted & set(causes)) or any(word in first.cause for word in wanted)
+    return row
+
+
+def duration_of(rule: str) -> float | None:
+    """The duration of a rule, seconds; None where it has none."""
+    meta = rule_metas().get(rule)
+    threshold = None if meta is None else meta.thresholds.get("duration")
+    return None if threshold is None else threshold.value
+
+
+def cause_of(capture: str) -> str | None:
+    """What `diagnose` calls the first cause in the recording of an incident."""
+    if not capture or not Path(capture).exists():
+        return None
+    diagnosis = diagnose(import_paths([Path(capture)]).capture)
+    cause = diagnosis.answer.cause
+    return diagnosis.answer.because.value if cause is None else cause.finding.rule
+
+
+def wait_until_closed(store: IncidentStore, since_ns: int) -> list[LiveIncident]:
+    """The incidents of a fault, when none is open any more, or when that took too long."""
+    deadline = time.monotonic() + CLOSE_WAIT_S
+    while True:
+        time.sleep(5.0)
+        some = [one for one in store.between(since_ns, time.time_ns()) if one.seen_ns >= since_ns]
+        if (some and not any(one.is_open for one in some)) or time.monotonic() > deadline:
+            return some
+
+
+def lines(path: Path) -> list[str]:
+    """The lines of a file; none where it is not there."""
+    return [line for line in path.read_text().splitlines() if line] if path.exists() else []
+
+
+def watched(work: Path, stage: Stage, stack: ExitStack) -> tuple[IncidentStore, Path]:
+    """Start the watch; where its incidents are, and where its notices are written."""
+    folder = work / "watch"
+    folder.mkdir()
+    script, notices = folder / "told.sh", folder / "notices.jsonl"
+    script.write_text(
+        f'#!/bin/sh\n{sys.executable} -c \'import json,sys,time; n=json.load(sys.stdin); n["sent_ns"]=time.time_ns(); '
+        f"print(json.dumps(n))' >> {notices}\n"
+    )
+    script.chmod(0o755)
+    settings = folder / "watch.yaml"
+    settings.write_text(SETTINGS.format(folder=folder, address=stage.server.address()))
+    command = [str(Path(sys.executable).with_name("leadline")), "watch", "run", "-s", str(settings)]
+    with (folder / "watch.log").open("wb") as log:
+        process = start(command, log)
+    stack.callback(stop, process, signal.SIGTERM, 20.0)
+    return IncidentStore(folder / "store"), notices
+
+
+def run(options: argparse.Namespace) -> int:
+    """Play the kinds; the number of those that were not seen with their cause."""
+    with ExitStack() as stack:
+        work = Path(tempfile.mkdtemp(prefix="leadline-live-", dir="/var/tmp"))
+        if not options.keep:
+            stack.callback(shutil.rmtree, work, ignore_errors=True)
+        stage = record.build(work, stack, {need for name in options.kind for need in record.load_kind(name).KIND.needs})
+        store, notices = watched(work, stage, stack)
+        if options.quiet_minutes:
+            return quiet(stage, store, notices, options)
+        rows = []
+        for name in options.kind:
+            if not options.accept_noise:
+                record.wait_for_quiet()
+            try:
+                rows.append(play(stage, name, store, notices, options))
+            except (RigError, LeadlineError, OSError) as error:
+                rows.append({"kind": name, "error": str(error)})
+            show(rows[-1])
+            if options.json is not None:
+                options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    right = [row for row in rows if row.get("is_true") and row.get("agrees")]
+    print(f"{len(right)} of {len(rows)} with the true cause first, as diagnose says it of the recording")
+    return len(rows) - len(right)
+
+
+def quiet(stage: Stage, store: IncidentStore, notices: Path, options: argparse.Namespace) -> int:
+    """Let the healthy load of a kind run, and count what is told."""
+    module = record.load_kind("healthy-plain")
+    began_ns = time.time_ns()
+    load, _ = session.start_load(stage, module.KIND, stage.file("load.txt"), int(options.quiet_minutes * 60))
+    try:
+        load.wait()
+    except KeyboardInterrupt:
+        load.terminate()
+    incidents = store.between(began_ns, time.time_ns())
+    minutes = (time.time_ns() - began_ns) / 6e10
+    print(f"{minutes:.0f} minutes of healthy load: {len(incidents)} incidents, {len(lines(notices))} notices")
+    for one in incidents:
+        print(f"  {one.severity.name.lower()} {one.title}")
+    return len(lines(notices))
+
+
+def show(row: dict[str, Any]) -> None:
+    """Print a kind's line."""
+    if "error" in row:
+        print(f"{row['kind']:<22} {row['error']}")
+    elif not row["opened"]:
+        print(f"{row['kind']:<22} NOT SEEN")
+    else:
+        mark = "true" if row["is_true"] else "NOT TRUE"
+        print(
+            f"{row['kind']:<22} {mark}, {row['cause']} (told first: {row['first_told']}, diagnose: {row['diagnose']}), "
+            f"told after {row['told_after_s']} s, rule's duration {row['rule_duration_s']} s, closed after "
+            f"{row['closed_after_s']} s, {row['opened']} incidents, notices {row['notices']}\n    {row['title']}"
+        )
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Command line; exit status 1: not all were seen with their cause, 2: wrong call, 4: a tool failed."""
+    parser = argparse.ArgumentParser(prog="python -m incidents.live", description=__doc__.split("\n\n")[0])
+    parser.add_argument("kind", nargs="*", default=list(KINDS), help=f"which kinds (default: {' '.join(KINDS)})")
+    parser.add_argument("--healthy-s", type=float, default=90.0, help="healthy load before each fault (default: 90)")
+    parser.add_argument("--fault-s", type=float, default=60.0, help="how long the fault lasts (default: 60)")
+    parser.add_argument("--quiet-minutes", type=float, default=0.0, help="healthy load only, for so long")
+    parser.add_argument("--json", type=Path, help="write the rows to a file, too")
+    parser.add_argument("--keep", action="store_true", help="keep the store and the log of the watch")
+    parser.add_argument("--accept-noise", action="store_true", help="go on although other work disturbs")
+    options = parser.parse_args()
+    if unknown := set(options.kind) - set(record.kinds()):
+        parser.error(f"no such kind: {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))
+    try:
+        enter()
+        return 1 if run(options) else 0
+    except RigError as error:
+        record.say(f"live: {error}")
+        return 4
+    except KeyboardInterrupt:
+        record.say("interrupted; everything that was started has been removed")
+        return 130
+
+
+def enter() -> None:
+    """As `incidents.record`: mounts and a host name of our own, and nobody else who records.
+
+    Raises:
+        RigError: not root, or another recording runs.
+    """
+    if os.environ.get(record.INSIDE) != "1" and os.geteuid() == 0:
+        os.environ[record.INSIDE] = "1"
+        wrapper = ["unshare", "--uts", "--mount", "--propagation", "private", "--"]
+        os.execvp("unshare", [*wrapper, sys.executable, "-m", "incidents.live", *sys.argv[1:]])
+    if os.geteuid() != 0:
+        raise RigError("must run as root: it mounts file systems and attaches loop devices")
+    socket.sethostname(record.HOST_NAME)
+    record.claim()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

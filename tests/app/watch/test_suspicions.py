@@ -1,0 +1,92 @@
+"""What counts as wrong now: what is felt, what is severe, what lasted; and the places that join it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leadline.app.watch.suspicions import places_of, suspicions_of
+from leadline.core.model.answer import Feeling, Felt
+from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
+from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.finding import Diagnosis, Finding, Window
+from leadline.core.model.vocabulary import Layer, Severity
+
+S = 1_000_000_000
+NOW = 1000
+GUEST = Entity.parse("guest:db01")
+BUSY = Finding(
+    "guest-cpu-usage-high", "GST101", Layer.GUEST, GUEST, Severity.MEDIUM, "is busy", (), "", (Window(0, NOW * S),)
+)
+
+
+def diagnosis(*findings: Finding, felt: Felt = Felt.UNKNOWN) -> Diagnosis:
+    return Diagnosis((), (), findings, (), feeling=Feeling(felt))
+
+
+def rate(last: int) -> Capture:
+    times = np.arange(last - 20, last + 1, dtype=np.int64) * S
+    group = SeriesGroup("db_tps", [Entity.parse("database:orders")], times, np.ones((1, 21)), 1.0)
+    return Capture([group], [SourceInfo("x", "x", "x")])
+
+
+def rules(some: Diagnosis, capture: Capture | None = None) -> list[str]:
+    return [one.cause for one in suspicions_of(some, capture or Capture(), NOW * S)]
+
+
+def test_a_limit_that_is_passed_now_counts_where_nothing_is_known_of_users() -> None:
+    assert rules(diagnosis(BUSY)) == ["guest-cpu-usage-high"]
+    assert rules(diagnosis(BUSY, felt=Felt.FINE)) == []
+    assert rules(diagnosis(BUSY), rate(NOW)) == []
+    assert rules(diagnosis(BUSY), rate(NOW - 300)) == ["guest-cpu-usage-high"], "users are not measured any more"
+    assert rules(diagnosis(replace(BUSY, severity=Severity.HIGH)), rate(NOW)) == ["guest-cpu-usage-high"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"severity": Severity.LOW},
+        {"windows": ()},
+        {"windows": (Window(0, (NOW - 100) * S),)},
+        {"windows": (Window((NOW - 5) * S, NOW * S),)},
+        {"caused_by": "another"},
+    ],
+    ids=["minor", "a setting", "over", "shorter than its rule asks", "explained"],
+)
+def test_what_does_not_count(change: dict[str, object]) -> None:
+    assert rules(diagnosis(replace(BUSY, **change))) == []  # type: ignore[arg-type]
+
+
+def estate() -> Inventory:
+    inventory = Inventory()
+    for number in (1, 2):
+        vm = Entity.parse(f"host:esx1/vm:db{number}")
+        inventory.add(vm, "x")
+        inventory.links[Entity.parse(f"guest:db{number}")] = vm
+        inventory.add(Entity.parse(f"host:esx1/vm:db{number}/virtual-disk:scsi0:0"), "x", datastore="gold")
+    inventory.add(Entity.parse("datastore:gold"), "x")
+    return inventory
+
+
+def test_a_guest_its_database_and_its_vm_are_one_place() -> None:
+    inventory = estate()
+    database = places_of(inventory, Entity.parse("guest:db1/database:orders"), Layer.DATABASE)
+    vm = places_of(inventory, Entity.parse("host:esx1/vm:db1/vcpu:0"), Layer.HYPERVISOR_CPU)
+    assert not database.isdisjoint(vm)
+
+
+def test_neighbours_on_a_host_are_one_place_for_what_is_wrong_in_the_same_layer() -> None:
+    inventory = estate()
+    first = places_of(inventory, Entity.parse("host:esx1/vm:db1"), Layer.HYPERVISOR_CPU)
+    second = places_of(inventory, Entity.parse("host:esx1/vm:db2"), Layer.HYPERVISOR_CPU)
+    storage = places_of(inventory, Entity.parse("host:esx1/vm:db2/virtual-disk:scsi0:0"), Layer.STORAGE_PATH)
+    assert not first.isdisjoint(second)
+    assert first.isdisjoint(storage)
+
+
+def test_disks_on_one_datastore_are_one_place() -> None:
+    inventory = estate()
+    first = places_of(inventory, Entity.parse("host:esx1/vm:db1/virtual-disk:scsi0:0"), Layer.STORAGE_PATH)
+    assert any("gold" in place for place in first)
