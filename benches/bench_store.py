@@ -1,11 +1,13 @@
 """What keeping every sample costs: 1,000 VMs with 40 metrics at 20 s, a day of them (173 million samples).
 
-``python -m benches.bench_store [--vms N] [--hours H | --days D] [--every S] [--batch N] [--folder DIR] [--profile]``
+``python -m benches.bench_store [--vms N] [--hours H | --days D] [--every S] [--batch N] [--folder DIR] [--beside]
+[--profile]``
 
 Values are like those of vCenter's real-time counters: integers (or hundredths of a percent), a quarter of the series
 constant or zero, latencies of a few milliseconds, rates with idle times and bursts, memory that moves in steps. It
 prints samples a second (appended, durable, compacted), bytes a sample of raw samples and of roll-ups, one VM's day
-raw and the top 20 VMs by p95, in milliseconds (best and median of several). It exits with 1 when a bar is missed at
+raw and the top 20 VMs by p95, in milliseconds (best and median of several). With ``--beside`` the
+same samples go into VictoriaMetrics and Prometheus, where these are built. It exits with 1 when a bar is missed at
 full size.
 """
 
@@ -26,6 +28,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benches import store_peers
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity, EntityColumn
 from leadline.core.model.vocabulary import EntityKind
@@ -34,6 +37,7 @@ from leadline.stores.samples import SampleStore
 START_NS = 1_789_948_800 * 10**9  # the beginning of a day, UTC
 NS_PER_S = 10**9
 BYTES_MAX, DAY_MS_MAX, TOP_MS_MAX = 1.5, 50.0, 300.0
+TIMES_THEIRS_MAX = 1.3  # bytes a sample, of VictoriaMetrics'
 QUERIES = 7
 # How many metrics behave how.
 KINDS = {"constant": 6, "zero": 9, "latency": 6, "percent": 6, "rate": 8, "steps": 5}
@@ -202,6 +206,22 @@ def report(folder: Path, options: argparse.Namespace) -> list[str]:
     missed += [
         f"{name}: {answers[name][1]:.0f} ms, at most {bar:g}" for name, bar in bars.items() if answers[name][1] > bar
     ]
+    if options.beside:
+        missed += beside(folder.parent, options, count, samples, raw_bytes + rolled_up_bytes)
+    return missed
+
+
+def beside(folder: Path, options: argparse.Namespace, count: int, samples: int, ours_bytes: float) -> list[str]:
+    """The same samples in other stores; the bars that are missed."""
+    missed = []
+    for name in store_peers.peers():
+        place = folder / name.lower()
+        load = store_peers.PeerLoad(Counters(options.vms, options.every), START_NS, samples, options.batch)
+        cost = store_peers.measured(name, place, load, timed_ms)
+        print(*store_peers.lines(cost, count, ours_bytes), sep="\n")
+        shutil.rmtree(place)
+        if name == "VictoriaMetrics" and ours_bytes > TIMES_THEIRS_MAX * cost.size_bytes / count:
+            missed.append(f"{ours_bytes * count / cost.size_bytes:.2f} times the bytes of {name}")
     return missed
 
 
@@ -233,6 +253,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=20, help="seconds between samples")
     parser.add_argument("--batch", type=int, default=1, help="samples of a series in each append")
     parser.add_argument("--folder", help="where the store is made, and left")
+    parser.add_argument("--beside", action="store_true", help="VictoriaMetrics and Prometheus, too")
     parser.add_argument("--profile", action="store_true")
     return parser.parse_args()
 

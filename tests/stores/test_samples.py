@@ -21,7 +21,9 @@ from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity, EntityColumn, Inventory
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
+from leadline.stores import samples
 from leadline.stores._samples.compaction import Compaction
+from leadline.stores._samples.files import StoreFiles
 from leadline.stores.samples import Retention, SampleStore
 
 START_NS = 1_789_948_800 * 10**9  # the beginning of a day, UTC
@@ -390,3 +392,28 @@ def test_a_store_that_is_closed_ends_the_maintenance_of_another_thread(
     with SampleStore(tmp_path, keep=FOR_EVER) as again:
         again.maintain(whole=True)
         assert len(series(again)) == 150
+
+
+def test_a_log_that_another_thread_begins_is_not_compacted_while_it_is_appended_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log becomes full just when a maintenance lists those that it compacts."""
+    store, list_logs, appenders = SampleStore(tmp_path), StoreFiles.logs, list[threading.Thread]()
+
+    def slowly(files: StoreFiles) -> list[Path]:
+        if not appenders:
+            monkeypatch.setattr(samples, "FILE_BYTES_MAX", 1)
+            appenders.append(threading.Thread(target=store.append, args=(capture_of(np.ones((5, 1)), [20]),)))
+            appenders[0].start()
+            appenders[0].join(0.5)
+        return list_logs(files)
+
+    store.append(capture_of(np.ones((5, 1)), [0]))
+    monkeypatch.setattr(StoreFiles, "logs", slowly)
+    store.maintain()
+    appenders[0].join()
+    monkeypatch.undo()
+    store.append(capture_of(np.ones((5, 1)), [40]))
+    store = reopened(store)
+    assert len(series(store)) == 15
+    store.close()

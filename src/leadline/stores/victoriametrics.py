@@ -308,6 +308,8 @@ class VictoriaMetricsStore:
             first = min(int(group.times_ns.min()) for group in groups) // NS_PER_MS
             if first not in times:
                 times, numbers = np.append(times, first), np.append(numbers, [[0.0]], axis=1)
+            order = np.argsort(times)
+            times, numbers = times[order], numbers[:, order]
             yield from series_bytes([label_bytes([("__name__", KEPT)])], times, numbers)
 
     def _labels_of(self, group: SeriesGroup, source: SourceInfo) -> list[bytes]:

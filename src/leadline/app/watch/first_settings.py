@@ -72,6 +72,7 @@ def settings_text(databases: list[FoundDatabase], *, has_linux: bool, mail: tupl
         "store:",
         "  raw_days: 7      # samples as they came; roll-ups are kept for years",
         "  gib_max: 20",
+        "  # victoriametrics: http://vm.example.com:8428   # keeps the samples instead, as long as it is told to",
         "",
     ]
     if mail is None:

@@ -118,6 +118,7 @@ def grouped(series: Iterable[ExportedSeries]) -> tuple[list[SeriesGroup], list[S
     columns: dict[tuple[str, ...], EntityColumn] = {}
     groups = []
     for (metric, origin, _), members in rows.items():
+        members.sort(key=lambda member: member.entity)
         names = tuple(member.entity for member in members)
         if names not in columns:
             columns[names] = EntityColumn([Entity.parse(name) for name in names])
