@@ -33,6 +33,7 @@ LOCK = ROOT / "requirements-dist.lock"
 SHIPPED = (
     *("docs/guides/*.md", "examples/*.yaml", "examples/easy/*", "examples/lab/*.yaml", "examples/scenarios/*.yaml"),
     "examples/incidents/throttled-wal-disk/*",
+    "examples/watch/*",
 )
 LINUX = "manylinux2014"
 TARGETS = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
