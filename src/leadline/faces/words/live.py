@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TITLE_MAX = 120
 WIDTH = 76
+CLAUSE_SHARE = 0.4  # of the length that clauses must use: less says too little
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
@@ -38,10 +39,12 @@ def incident_words(diagnosis: Diagnosis, capture: Capture, suspicion: Suspicion)
 
 
 def shortened(text: str, length: int) -> str:
-    """A text's first sentences as far as they fit, else its beginning.
+    """A text's first sentences as far as they fit, else its first clauses, else its beginning.
 
     >>> shortened("It is the disk. It is slow.", 20)
     'It is the disk.'
+    >>> shortened("The disk is capped at 30 IOPS (60/s with flushes), or it is slow itself; add one.", 60)
+    'The disk is capped at 30 IOPS (60/s with flushes)'
     """
     if len(text) <= length:
         return text
@@ -50,7 +53,17 @@ def shortened(text: str, length: int) -> str:
         if len(kept) + len(sentence) + 1 > length:
             break
         kept = f"{kept} {sentence}".strip()
-    return kept or f"{text[: length - 3].rsplit(' ', 1)[0]}..."
+    return kept or _clauses(text, length) or f"{text[: length - 3].rsplit(' ', 1)[0]}..."
+
+
+def _clauses(text: str, length: int) -> str:
+    """The clauses of a sentence that fit; empty where not even half of that would be used."""
+    depth, cut = 0, 0
+    for place, character in enumerate(text[:length]):
+        depth += (character == "(") - (character == ")")
+        if character in ",;" and depth == 0 and text[place + 1 : place + 2] == " ":
+            cut = place
+    return text[:cut] if cut >= length * CLAUSE_SHARE else ""
 
 
 def laid_out(screen: Screen) -> str:
