@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +73,7 @@ def test_what_comes_over_ssh_is_what_this_machine_says(server: sshd.Server, tmp_
 
 @needs_ssh
 def test_a_sample_costs_the_other_machine_little(
-    server: sshd.Server, folder: Path, record_property: Callable[[str, object], None]
+    server: sshd.Server, folder: Path, request: pytest.FixtureRequest
 ) -> None:
     recorder = linux.record(address_of(server.address), folder)
     try:
@@ -85,8 +85,8 @@ def test_a_sample_costs_the_other_machine_little(
         sent = ((folder / linux.FILE_NAME).stat().st_size - size) / 100
     finally:
         recorder.close()
-    record_property("cpu_ms_per_sample_there", spent_ms)
-    record_property("bytes_per_sample", sent)
+    request.node.user_properties.append(("cpu_ms_per_sample_there", spent_ms))
+    request.node.user_properties.append(("bytes_per_sample", sent))
     assert 0 < spent_ms < 50
     deadline = time.monotonic() + 10
     while len(_family(server.pid)) > 1 and time.monotonic() < deadline:
