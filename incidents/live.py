@@ -17,15 +17,17 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from incidents import record, session
-from incidents.contract import Stage
+from incidents.contract import Kind, Load, Stage
 from incidents.processes import RigError, start, stop
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import import_paths
@@ -38,6 +40,7 @@ KINDS = (
     *("frequent-checkpoints", "commit-delay", "temp-spill"),
 )
 CLOSE_WAIT_S = 240.0
+LOAD_S = 7200
 SETTINGS = """\
 store: {{folder: {folder}/store}}
 sources:
@@ -50,18 +53,42 @@ page: {{listen: ""}}
 """
 
 
-def play(stage: Stage, name: str, store: IncidentStore, notices: Path, options: argparse.Namespace) -> dict[str, Any]:
+@dataclass
+class RunningLoad:
+    """The load, which goes on from one kind to the next where both have the same: users do not leave between two."""
+
+    stage: Stage
+    load: Load | None = None
+    process: subprocess.Popen[bytes] | None = None
+
+    def go_on(self, kind: Kind, settle_s: float) -> None:
+        """Let the load of a kind run; one that begins anew is given time to become what is normal."""
+        if self.process is not None and self.process.poll() is None and self.load == kind.load:
+            return
+        self.end()
+        self.process, _ = session.start_load(self.stage, kind, self.stage.file("load.txt"), LOAD_S)
+        self.load = kind.load
+        time.sleep(settle_s)
+
+    def end(self) -> None:
+        """End the load."""
+        if self.process is not None:
+            stop(self.process, signal.SIGINT)
+        self.process = None
+
+
+def play(
+    load: RunningLoad, name: str, store: IncidentStore, notices: Path, options: argparse.Namespace
+) -> dict[str, Any]:
     """One kind under the watch: what it said of it."""
-    module = record.load_kind(name)
+    stage, module = load.stage, record.load_kind(name)
     kind, parameters = module.KIND, session.Variant(name, 1).parameters(module)
-    seconds = options.healthy_s + options.fault_s + CLOSE_WAIT_S + 60
     with ExitStack() as stack:
         if not kind.is_uncached:
             stage.warm()
         if (prepare := getattr(module, "prepare", None)) is not None:
             stack.enter_context(prepare(stage))
-        load, _ = session.start_load(stage, kind, stage.file("load.txt"), int(seconds))
-        stack.callback(stop, load, signal.SIGINT)
+        load.go_on(kind, options.settle_s)
         if kind.is_uncached:
             stack.enter_context(stage.rig.uncached())
         time.sleep(options.healthy_s)
@@ -72,12 +99,8 @@ def play(stage: Stage, name: str, store: IncidentStore, notices: Path, options: 
         ended_ns = time.time_ns()
         incidents = wait_until_closed(store, began_ns)
     told = [json.loads(line) for line in lines(notices)[len(told_before) :]]
-    return {
-        "kind": name,
-        "began_ns": began_ns,
-        "ended_ns": ended_ns,
-        **judged(name, incidents, told, began_ns, ended_ns),
-    }
+    times = {"began_ns": began_ns, "ended_ns": ended_ns}
+    return {"kind": name, **times, **judged(name, incidents, told, began_ns, ended_ns)}
 
 
 def judged(
@@ -164,12 +187,13 @@ def run(options: argparse.Namespace) -> int:
         store, notices = watched(work, stage, stack)
         if options.quiet_minutes:
             return quiet(stage, store, notices, options)
-        rows = []
+        rows, load = [], RunningLoad(stage)
+        stack.callback(load.end)
         for name in options.kind:
             if not options.accept_noise:
                 record.wait_for_quiet()
             try:
-                rows.append(play(stage, name, store, notices, options))
+                rows.append(play(load, name, store, notices, options))
             except (RigError, LeadlineError, OSError) as error:
                 rows.append({"kind": name, "error": str(error)})
             show(rows[-1])
@@ -218,6 +242,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m incidents.live", description=__doc__.split("\n\n")[0])
     parser.add_argument("kind", nargs="*", default=list(KINDS), help=f"which kinds (default: {' '.join(KINDS)})")
     parser.add_argument("--healthy-s", type=float, default=90.0, help="healthy load before each fault (default: 90)")
+    parser.add_argument("--settle-s", type=float, default=120.0, help="of a load that begins (default: 120)")
     parser.add_argument("--fault-s", type=float, default=60.0, help="how long the fault lasts (default: 60)")
     parser.add_argument("--quiet-minutes", type=float, default=0.0, help="healthy load only, for so long")
     parser.add_argument("--json", type=Path, help="write the rows to a file, too")

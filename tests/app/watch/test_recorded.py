@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from leadline.app.read.importing import import_paths
+from leadline.app.watch import recorded
 from leadline.app.watch.recorded import RecordedFiles
 from leadline.app.watch.window import LiveWindow
 from leadline.core.model.capture import Capture
@@ -115,3 +118,52 @@ def test_facts_of_this_machine_belong_to_its_guest(tmp_path: Path) -> None:
         for facts in capture.inventory.facts.values()
         for fact in facts.values()
     )
+
+
+PG = "now,datid,datname,numbackends,xact_commit,xact_rollback,blks_read\n"
+
+
+@dataclass
+class Written:
+    """A recorder of a server that counts its transactions."""
+
+    folder: Path
+    rate: int
+    second: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def sample(self) -> None:
+        row = f"2026-11-26 12:00:{self.second:02d}+00,1,orders,3,{self.second * self.rate},0,0\n"
+        with (self.folder / "pg_stat_database.csv").open("a") as stream:
+            stream.write((PG if not self.second else "") + row)
+        self.second += 1
+
+    def close(self) -> None:
+        pass
+
+
+def test_two_servers_are_told_apart_and_a_remote_one_has_its_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = {"host=/a": 10, "host=/b": 20, "host=db9": 30}
+    unit = SimpleNamespace(record=lambda target, folder, **_: Written(folder, rates[target.text]))
+    monkeypatch.setattr(recorded, "load_unit", lambda *_: unit)
+    files = RecordedFiles(tmp_path)
+    targets = {"first": "host=/a", "second": "host=/b", "far": "host=db9"}
+    samplers = [files.recorder(name, "postgresql", Address(target), {})() for name, target in targets.items()]
+    for _ in range(4):
+        for sampler in samplers:
+            sampler.sample()
+    capture = files.read()
+    assert capture is not None
+    seen = {
+        str(entity): float(row[-1])
+        for group in capture.of("db_tps")
+        for entity, row in zip(group.entities, group.values, strict=True)
+    }
+    assert "guest:db9/database:orders" in seen
+    assert {name.rpartition("/")[2]: rate for name, rate in seen.items()} == {
+        "database:first.orders": 10.0,
+        "database:second.orders": 20.0,
+        "database:orders": 30.0,
+    }

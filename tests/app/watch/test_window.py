@@ -163,7 +163,7 @@ def taken(times_s: list[int], entities: dict[str, list[float]], metric: str = RE
 
 
 def row(capture: Capture, entity: str, metric: str = READY) -> dict[int, float]:
-    (group,) = capture.of(metric)
+    (group,) = [one for one in capture.of(metric) if one.row(Entity.parse(entity)) is not None]
     values = group.row(Entity.parse(entity))
     assert values is not None
     seconds = (group.times_ns // 1_000_000_000).tolist()
@@ -199,6 +199,17 @@ def test_a_moment_that_was_left_out_is_put_between() -> None:
     assert row(window.capture, "vm:a") == {second: float(second) for second in range(18, 23)}
 
 
+def test_series_that_are_sampled_a_little_apart_stay_apart() -> None:
+    window = LiveWindow(60.0, [])
+    for second in range(1, 10):
+        for shift, vm in enumerate("abc"):
+            part = taken([second], {f"vm:{vm}": [float(second)]})
+            window.take(part.shifted(shift / 1000.0))
+    assert sorted(len(group.times_ns) for group in window.capture.of(READY)) == [9, 9, 9]
+    window.take(taken([10], {"vm:a": [10.0], "vm:new": [1.0]}))
+    assert len(window.capture.of(READY)) == 3
+
+
 def test_what_was_ahead_of_a_clock_that_is_put_back_is_forgotten() -> None:
     window = LiveWindow(60.0, [])
     for second in (1, 2, 3600, 3601):
@@ -217,7 +228,6 @@ def test_a_window_of_captures_is_what_was_given_first(samples: list[tuple[int, i
         window.take(taken([second + 1], {f"vm:{vm}": [value]}))
     known: dict[tuple[int, int], float] = {}
     for vm in range(4):
-        groups = window.capture.of(READY)
-        if groups and groups[0].row(Entity.parse(f"vm:{vm}")) is not None:
+        if any(group.row(Entity.parse(f"vm:{vm}")) is not None for group in window.capture.of(READY)):
             known |= {(second - 1, vm): value for second, value in row(window.capture, f"vm:{vm}").items()}
     assert known == first

@@ -41,6 +41,9 @@ POINT_COUNT_MIN = 12
 SPAN_COUNT_MIN = 3  # points of an incident
 DRIFT_MAX = 0.9  # correlation with time from which a series says only that time went by
 ASKED_SHARE = 0.75  # of the usual sessions: with fewer and no throughput, nobody asks for anything
+# Whoever samples a server that nobody uses does some transactions a second, too, each of them short.
+IDLE_SHARE, BUSY_QUANTILE = 0.05, 0.9  # Judgement: of the throughput when there is work
+ONE_SESSION = 0.5  # sessions at work, on average, from which on somebody is served
 IDLE_COUNT = 5  # points without work that part what was before from what comes after
 SLOWER_RATIO, STOPPED_RATIO, HALVED_RATIO = 1.1, 0.1, 0.6  # Judgement: when fewer transactions are not less work
 THROUGHPUT_RATIO, LATENCY_RATIO, SESSIONS_RATIO = 0.85, 4.0 / 3.0, 1.5  # Judgement: what users call slow
@@ -250,10 +253,12 @@ def _busy(series: list[_Series], step_s: float) -> NDArray[np.bool_]:
     sessions = [one.values for one in series if one.metric in SESSIONS]
     if not throughput:
         return np.ones(len(series[0].values), dtype=bool)
-    works = np.nan_to_num(np.max(throughput, axis=0)) > 0
+    done = np.nan_to_num(np.max(throughput, axis=0))
+    works = done > 0
     if not sessions:
         return ~_before_work(works, [one.values for one in series if one.metric in LATENCY_MS], step_s)
     waiting = np.nan_to_num(np.max(sessions, axis=0))
+    works &= (done > IDLE_SHARE * float(np.quantile(done, BUSY_QUANTILE))) | (waiting >= ONE_SESSION)
     usual = float(np.median(waiting[works])) if works.any() else 0.0
     asked = works | (waiting >= ASKED_SHARE * usual)
     busy: NDArray[np.bool_] = smoothed(asked.astype(np.float64), 5) > 0.5

@@ -7,6 +7,7 @@ are read as one recording, as ``diagnose`` reads a folder. What is new since the
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -22,16 +24,38 @@ from leadline.app.read.machine_facts import record_facts
 from leadline.app.watch.growing import GrowingFile
 from leadline.core.contracts.collector import Recorder, RecordingCollector
 from leadline.core.contracts.discovery import load_unit
+from leadline.core.contracts.importer import UNNAMED_GUEST
 from leadline.core.model.capture import Capture
-from leadline.core.model.entities import Fact, Inventory
+from leadline.core.model.entities import Entity, Fact, Inventory
 from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind
 
 if TYPE_CHECKING:
     from leadline.core.contracts.importer import Request
     from leadline.core.system.addresses import Address
 
 FACTS = "facts.json"
-FACTS_EVERY_S = 3600.0
+HERE = "here"  # this machine, as the folder of its files is called
+LOOK_WAIT_S = 0.3  # for a source that is taking a sample
+_ENGINES = {"postgresql": "postgresql", "mysql": "mysql"}  # collector -> what importers call an unnamed server
+
+
+def machine_of(collector: str, target: str) -> str:
+    """The machine that a source is of: the host of its target; this one for sockets and no host.
+
+    >>> machine_of("postgresql", "host=db1 user=me"), machine_of("postgresql", "host=/run/postgresql")
+    ('db1', 'here')
+    >>> machine_of("linux", "ssh://me@db1:22"), machine_of("linux", ""), machine_of("mysql", "mysql://localhost/x")
+    ('db1', 'here', 'here')
+    """
+    if "://" in target:
+        host = urlsplit(target).hostname or ""
+    elif collector == "postgresql":
+        host = next((word[5:] for word in target.split() if word.startswith("host=")), "")
+    else:
+        host = ""
+    is_here = not host or host.startswith(("/", "%2F")) or host in {"localhost", "127.0.0.1", "::1"}
+    return HERE if is_here else re.sub(r"[^\w.-]", "-", host)
 
 
 @dataclass(eq=False)
@@ -39,20 +63,26 @@ class _Folder:
     """A folder of files that grow, and of their copies."""
 
     name: str
+    machine: str
     path: Path
     copies: Path
     is_own: bool
+    engine: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
     files: dict[str, GrowingFile] = field(default_factory=dict)
 
     def look(self) -> bool:
-        """Copy what was added to its files; False where nothing was."""
-        with self.lock:
+        """Copy what was added to its files; False where nothing was, or where a sample is being taken."""
+        if not self.lock.acquire(timeout=LOOK_WAIT_S):
+            return False  # its source hangs; what it has is read when it answers, or is opened again
+        try:
             if self.path.is_dir():
                 for path in sorted(self.path.iterdir()):
                     if path.is_file() and path.name not in self.files and not path.name.startswith("."):
                         self.files[path.name] = GrowingFile(path, self.copies / path.name, is_own=self.is_own)
             return any([file.look() for file in self.files.values()])  # each of them, not only until one grew
+        finally:
+            self.lock.release()
 
     def begin_anew(self, path: Path) -> None:
         """Go on with the files of another folder, whose copies replace those of this one."""
@@ -96,16 +126,17 @@ class RecordedFiles:
     request: Request | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     _folders: dict[str, _Folder] = field(default_factory=dict)
-    _given: dict[tuple[str, str], int] = field(default_factory=dict)
+    _given: dict[tuple[str, str], dict[Entity, int]] = field(default_factory=dict)  # the last time of each series
     _starts: int = 0
 
     def recorder(
         self, name: str, collector: str, target: Address, options: Mapping[str, Any]
     ) -> Callable[[], _RecorderSampler]:
         """What opens the recorder of a source, again after each failure, with its files in a new folder."""
-        copies = self.folder / "copies" / name
-        copies.mkdir(parents=True, exist_ok=True)
-        known = self._folders.setdefault(name, _Folder(name, self.folder / "none", copies, is_own=True))
+        machine = machine_of(collector, target.text)
+        copies = self._copies(machine, name)
+        empty = _Folder(name, machine, self.folder / "none", copies, is_own=True, engine=_ENGINES.get(collector, ""))
+        known = self._folders.setdefault(name, empty)
 
         def opened() -> _RecorderSampler:
             self._starts += 1
@@ -121,17 +152,14 @@ class RecordedFiles:
 
     def follow(self, name: str, path: Path) -> None:
         """Read a file that something else appends to; it may be rotated, and need not be there yet."""
-        copies = self.folder / "copies" / name
-        copies.mkdir(parents=True, exist_ok=True)
-        folder = self._folders[name] = _Folder(name, self.folder / "none", copies, is_own=False)
+        copies = self._copies(HERE, name)
+        folder = self._folders[name] = _Folder(name, HERE, self.folder / "none", copies, is_own=False)
         folder.files[path.name] = GrowingFile(path, copies / path.name)
 
     def add_facts(self, name: str) -> None:
         """Read what this machine says of itself: its disks, file systems, databases and settings."""
         facts = record_facts(Path("/"), datetime.now(UTC))
-        copies = self.folder / "copies" / name
-        copies.mkdir(parents=True, exist_ok=True)
-        (copies / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+        (self._copies(HERE, name) / FACTS).write_text(json.dumps(facts), encoding="utf-8")
 
     def read(self) -> Capture | None:
         """The samples that are new since the last reading, with what is known of the entities; None for none.
@@ -139,20 +167,66 @@ class RecordedFiles:
         Raises:
             OSError: a file or its copy cannot be read or written.
         """
-        if not any([folder.look() for folder in self._folders.values()]):
-            return None
-        copies = self.folder / "copies"
+        grown = {folder.machine for folder in self._folders.values() if folder.look()}
+        captures = [capture for machine in sorted(grown) if (capture := self._read_machine(machine)) is not None]
+        return Capture.merged(captures) if captures else None
+
+    def _read_machine(self, machine: str) -> Capture | None:
+        """What is new in the files of one machine."""
         try:
-            imported = import_paths([copies], self.request)
+            imported = import_paths([self.folder / "copies" / machine], self.request)
         except InputError as error:
-            self.left_out = {"": str(error)}
+            self.left_out[machine] = str(error)
             return None
-        self.left_out = {self._shown(str(error.where)): str(error) for error in imported.left_out}
-        self.left_out |= {self._shown(name): "not recognised" for name in imported.unrecognised}
-        return self._new(imported.capture)
+        known = {name: why for name, why in self.left_out.items() if not self._is_of(name, machine)}
+        known |= {self._shown(str(error.where)): str(error) for error in imported.left_out}
+        self.left_out = known | {self._shown(name): "not recognised" for name in imported.unrecognised}
+        return self._new(self._renamed(imported.capture, machine))
+
+    def _is_of(self, name: str, machine: str) -> bool:
+        folder = self._folders.get(name.partition("/")[0])
+        return name == machine or (folder is not None and folder.machine == machine)
+
+    def _copies(self, machine: str, name: str) -> Path:
+        copies = self.folder / "copies" / machine / name
+        copies.mkdir(parents=True, exist_ok=True)
+        return copies
+
+    def _renamed(self, capture: Capture, machine: str) -> Capture:
+        """The capture with another machine's guest named, and servers of one engine told apart by their sources."""
+        here = [folder for folder in self._folders.values() if folder.machine == machine]
+        engines = {folder.name: folder.engine for folder in here}
+        several = {engine for engine in _ENGINES.values() if list(engines.values()).count(engine) > 1}
+        if machine == HERE and not several:
+            return capture
+
+        def renamed(entity: Entity, source: str) -> Entity:
+            parent = None if entity.parent is None else renamed(entity.parent, source)
+            name = machine if entity == UNNAMED_GUEST and machine != HERE else entity.name
+            if entity.kind is EntityKind.DATABASE and engines.get(source) in several:
+                name = source if entity.name in several else f"{source}.{entity.name}"
+            return Entity(entity.kind, name, parent)
+
+        groups = []
+        for group in capture.groups:
+            source = self._source_of(capture.sources[group.source].name)
+            groups.append(group.relabelled(entities=[renamed(entity, source) for entity in group.entities]))
+        inventory = Inventory()
+        for entity, facts in capture.inventory.facts.items():
+            for source in {self._source_of(fact.source) for fact in facts.values()} or {""}:
+                kept = {name: fact for name, fact in facts.items() if self._source_of(fact.source) == source}
+                inventory.facts.setdefault(renamed(entity, source), {}).update(kept)
+        inventory.links.update({renamed(guest, ""): vm for guest, vm in capture.inventory.links.items()})
+        return replace(capture, groups=groups, inventory=inventory)
+
+    def _source_of(self, name: str) -> str:
+        """The source that wrote a file."""
+        return self._shown(name).partition("/")[0]
 
     def _shown(self, name: str) -> str:
-        return name.removeprefix(f"{self.folder / 'copies'}/")
+        """A file as SOURCE/FILE."""
+        inside = name.removeprefix(f"{self.folder / 'copies'}/")
+        return name if inside == name else inside.partition("/")[2]
 
     def _new(self, capture: Capture) -> Capture:
         """The samples that were not given before; of files that others write the newest may not be whole yet."""
@@ -162,18 +236,16 @@ class RecordedFiles:
             ends[group.source] = max(ends.get(group.source, 0), int(group.times_ns[-1]) if len(group.times_ns) else 0)
         groups = []
         for group in capture.groups:
-            key = (
-                sources[group.source].name,
-                f"{group.metric} {group.entities[0].kind.value if group.entities else ''}",
-            )
-            is_new = group.times_ns > self._given.get(key, 0)
+            given = self._given.setdefault((sources[group.source].name, group.metric), {})
+            # What one entity of a group has had and another one not is given again: it is kept once.
+            is_new = group.times_ns > min((given.get(entity, 0) for entity in group.entities), default=0)
             if group.since_boot and len(is_new):
                 is_new[0] = False
             if not self._is_own(sources[group.source].name):
                 is_new &= group.times_ns < ends[group.source]
             if is_new.any():
                 columns = np.flatnonzero(is_new)
-                self._given[key] = int(group.times_ns[columns[-1]])
+                given.update(dict.fromkeys(group.entities, int(group.times_ns[columns[-1]])))
                 groups.append(
                     replace(group, times_ns=group.times_ns[columns], values=group.values[:, columns], since_boot=False)
                 )
@@ -186,15 +258,13 @@ class RecordedFiles:
 
     def _named(self, inventory: Inventory) -> Inventory:
         """The inventory with sources named as in the settings, not by the paths of copies."""
-        copies = f"{self.folder / 'copies'}/"
-        facts = {
-            entity: {
-                name: Fact(fact.value, fact.source.replace(copies, ""), fact.guessed) for name, fact in known.items()
-            }
-            for entity, known in inventory.facts.items()
-        }
+
+        def named(known: dict[str, Fact]) -> dict[str, Fact]:
+            return {name: replace(fact, source=self._shown(fact.source)) for name, fact in known.items()}
+
+        facts = {entity: named(known) for entity, known in inventory.facts.items()}
         return Inventory(facts, dict(inventory.links))
 
 
 # Files of our own recorders that a thread of theirs appends to at any time.
-_WRITTEN_MEANWHILE = frozenset({"pg_active_sessions.csv"})
+_WRITTEN_MEANWHILE = frozenset({"pg_active_sessions.csv", "mysql_active_sessions.csv"})

@@ -134,7 +134,7 @@ class LiveWindow:
     capture: Capture = field(default_factory=Capture)
     changed: frozenset[str] = frozenset()
     _tracks: dict[int, _Track] = field(default_factory=dict)
-    _by_name: dict[tuple[str, str, frozenset[EntityKind]], _Track] = field(default_factory=dict)
+    _by_name: dict[tuple[str, str, frozenset[EntityKind]], list[_Track]] = field(default_factory=dict)
     _columns: dict[tuple[Entity, ...], EntityColumn] = field(default_factory=dict)
 
     def entities(self, entities: Sequence[Entity]) -> EntityColumn:
@@ -209,14 +209,22 @@ class LiveWindow:
         return track, count
 
     def _track_of(self, group: SeriesGroup, info: SourceInfo) -> _Track:
-        """The track of a group's metric, source and kinds of entities; a new one where there is none."""
-        key = (group.metric, info.name, frozenset(entity.kind for entity in group.entities[:1]))
-        track = self._by_name.get(key)
-        if track is None:
-            interval_s = group.interval_s if np.isfinite(group.interval_s) else USUAL_S
-            series = self.series(group.metric, self.entities(group.entities), interval_s, self._source(info))
-            track = self._by_name[key] = self._tracks[id(series)]
-        return track
+        """The track that a group goes on with: one with its entities, or sampled at the same moments; else a new one.
+
+        Groups of one metric and source may be sampled a little apart, as rows of a view that each have their own time.
+        """
+        tracks = self._by_name.setdefault((group.metric, info.name, frozenset(e.kind for e in group.entities[:1])), [])
+        for track in tracks:
+            if group.entities is track.series.entities or any(e in track.series.entities.rows for e in group.entities):
+                return track
+        moments = set(group.times_ns.tolist())
+        together = next((track for track in tracks if track.newest_ns() in moments), None)
+        if together is not None:
+            return together
+        interval_s = group.interval_s if np.isfinite(group.interval_s) else USUAL_S
+        series = self.series(group.metric, self.entities(group.entities), interval_s, self._source(info))
+        tracks.append(self._tracks[id(series)])
+        return tracks[-1]
 
     def _rows_in(self, track: _Track, entities: Sequence[Entity]) -> _Rows:
         """The rows of entities in a track; new ones get rows."""
