@@ -210,6 +210,21 @@ def test_series_that_are_sampled_a_little_apart_stay_apart() -> None:
     assert len(window.capture.of(READY)) == 3
 
 
+def test_what_has_left_the_window_is_forgotten() -> None:
+    window = LiveWindow(10.0, [])
+    for second in range(1, 100):
+        window.take(taken([second], {f"vm:{second}": [1.0], "vm:a": [2.0]}))
+    window.forget_gone()
+    (group,) = window.take(taken([100], {"vm:b": [3.0], "vm:a": [2.0]})).of(READY)
+    assert len(group.entities) <= 13
+    assert row(window.capture, "vm:a") == dict.fromkeys(range(91, 101), 2.0)
+    assert row(window.capture, "vm:b") == {100: 3.0}
+    for second in range(200, 220):
+        window.take(taken([second], {"vm:a": [1.0]}, name="another.txt"))
+    window.forget_gone()
+    assert len(window.take(taken([221], {"vm:a": [1.0]}, name="another.txt")).of(READY)) == 1
+
+
 def test_what_was_ahead_of_a_clock_that_is_put_back_is_forgotten() -> None:
     window = LiveWindow(60.0, [])
     for second in (1, 2, 3600, 3601):

@@ -171,6 +171,11 @@ class RecordedFiles:
         captures = [capture for machine in sorted(grown) if (capture := self._read_machine(machine)) is not None]
         return Capture.merged(captures) if captures else None
 
+    def forget(self, before_ns: int) -> None:
+        """Forget series that had no sample since a time: sessions and statements come and go."""
+        for key, given in list(self._given.items()):
+            self._given[key] = {entity: time_ns for entity, time_ns in given.items() if time_ns >= before_ns}
+
     def _read_machine(self, machine: str) -> Capture | None:
         """What is new in the files of one machine."""
         try:

@@ -48,6 +48,7 @@ EVENTS_KEPT = 200
 _NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", "provisioned_gib"})  # they move along
 _NO_CHANGES = frozenset({"alarm-status-changed", "user-login-session", "user-logout-session"})
 WHOLE_SERIES_MAX = 20_000  # of more, rules are asked where samples came, and no account is made
+GONE_EVERY_S = 300.0
 AHEAD_S = 120.0  # of samples: more is a clock that was put back, or one that is ahead elsewhere
 HELPER_END_S = 30.0  # what sending and keeping may take at the end
 JUDGE_SHARE_MAX = 0.25  # of the time: a judgement that takes longer is made less often
@@ -190,6 +191,8 @@ class Watch:
             for source in self.sources:
                 if source.kind == "linux":
                     self._try("facts", partial(self.files.add_facts, source.name))
+        if self._is_due("gone", GONE_EVERY_S):
+            self._forget_gone()
         recorded = self._try("files", self.files.read)
         captures += [] if recorded is None else [recorded]
         for source in self.sources:
@@ -205,6 +208,13 @@ class Watch:
             self._mark_changes(capture)
             self.window.take(capture)
             self.sample_count += sum(group.values.size for group in capture.groups)
+
+    def _forget_gone(self) -> None:
+        """What comes and goes, as sessions do, costs no memory when it is gone."""
+        span = self.window.capture.span_ns()
+        self.window.forget_gone()
+        if span is not None:
+            self.files.forget(span[0])
 
     def _store(self) -> None:
         """Keep what is not kept yet; what a full disk refuses waits for the next step, as far as the window reaches."""

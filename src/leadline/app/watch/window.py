@@ -45,13 +45,18 @@ class LiveSeries:
 
 @dataclass(eq=False)
 class _Track:
-    """The samples of series: values [k, n] between two columns of a larger matrix."""
+    """The samples of series: values [k, n] between two columns of a larger matrix.
+
+    Attributes:
+        registered: as it was registered; it lives as long as the track, which is known by its identity.
+    """
 
     series: LiveSeries
     values: NDArray[np.float32]
     times_ns: NDArray[np.int64]
     first: int = 0
     end: int = 0
+    registered: LiveSeries | None = None
 
     def group(self, last: int | None = None) -> SeriesGroup:
         """The samples, or the last few of them."""
@@ -98,6 +103,15 @@ class _Track:
         added = np.isnan(column) & ~np.isnan(values)
         self.values[rows, place] = np.where(added, values, column)
         return bool(added.any())
+
+    def narrowed(self) -> None:
+        """Give up the rows of entities of which nothing is in the window any more."""
+        is_here = ~np.isnan(self.values[: len(self.series.entities), self.first : self.end]).all(axis=1)
+        if is_here.all():
+            return
+        kept = np.flatnonzero(is_here)
+        self.values = self.values[kept]
+        self.series = replace(self.series, entities=EntityColumn([self.series.entities[row] for row in kept]))
 
     def _move(self, columns: slice, by: int) -> None:
         moved = slice(columns.start + by, columns.stop + by)
@@ -152,7 +166,7 @@ class LiveWindow:
         size = self._size(interval_s)
         whole = size + max(int(SPARE_SHARE * size), 1)
         values = np.empty((len(entities), whole), dtype=np.float32)
-        self._tracks[id(series)] = _Track(series, values, np.empty(whole, dtype=np.int64))
+        self._tracks[id(series)] = _Track(series, values, np.empty(whole, dtype=np.int64), registered=series)
         return series
 
     def drop(self, series: LiveSeries) -> None:
@@ -191,6 +205,22 @@ class LiveWindow:
         for track in self._tracks.values():
             span = track.times_ns[track.first : track.end]
             track.end = track.first + int(np.searchsorted(span, time_ns, side="right"))
+
+    def forget_gone(self) -> None:
+        """Give up what has left the window: sessions that ended, disks that were taken away, sources that are gone.
+
+        Series that were registered stay, whatever is in them.
+        """
+        for name, tracks in list(self._by_name.items()):
+            for track in tracks:
+                track.narrowed()
+            gone = [track for track in tracks if track.end == track.first or not track.series.entities]
+            self._by_name[name] = [track for track in tracks if track not in gone]
+            for track in gone:
+                self._tracks = {key: known for key, known in self._tracks.items() if known is not track}
+            if not self._by_name[name]:
+                del self._by_name[name]
+        self._columns.clear()
 
     def _put(self, capture: Capture, group: SeriesGroup) -> tuple[_Track, int]:
         """Add the samples of a group; its track, and how many of its moments were new at the end."""
