@@ -41,6 +41,7 @@ KINDS = (
 )
 CLOSE_WAIT_S = 240.0
 LOAD_S = 7200
+NOTICE_S = 8.0  # until the notice of a closing is sent
 SETTINGS = """\
 store: {{folder: {folder}/store}}
 sources:
@@ -98,6 +99,7 @@ def play(
             time.sleep(options.fault_s)
         ended_ns = time.time_ns()
         incidents = wait_until_closed(store, began_ns)
+        time.sleep(NOTICE_S)
     told = [json.loads(line) for line in lines(notices)[len(told_before) :]]
     times = {"began_ns": began_ns, "ended_ns": ended_ns}
     return {"kind": name, **times, **judged(name, incidents, told, began_ns, ended_ns)}

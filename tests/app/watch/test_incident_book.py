@@ -141,3 +141,12 @@ def test_of_two_limits_on_one_place_the_first_names_it_unless_the_other_is_worse
     assert book.open_ones()[0].cause == "disk-latency-high"
     assert steps(judged(book, 1040, replace(other, severity=Severity.CRITICAL))) == ["changed"]
     assert book.open_ones()[0].cause == "guest-cpu-usage-high"
+
+
+def test_another_cause_on_the_same_place_is_another_incident() -> None:
+    book = opened_at(1020)
+    (closed,) = [step for at in range(1025, 1100, 5) for step in judged(book, at, value=99.0)]
+    other = replace(FIRST, cause="vm-iops-limit-hit", window=Window(1190 * S, 1200 * S))
+    (opened,) = [step for at in range(1200, 1215, 5) for step in judged(book, at, other)]
+    assert opened.step is LifeStep.OPENED
+    assert opened.incident.id != closed.incident.id

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 OPEN_AFTER_S = 10.0  # Judgement: a rule has its own duration; a symptom that is gone by then is a hiccup
 CLOSE_AFTER_S = 60.0  # Judgement: as long as nothing was seen it may come back
 REOPEN_WITHIN_S = 900.0  # Judgement: what comes back within a quarter of an hour is the same incident, flapping
+REOPEN_ANY_S = 60.0  # Judgement: and whatever its cause seems to be when it comes back as soon as that
 GIVE_UP_S = 1800.0  # a symptom that is not measured any more keeps no incident open for longer
 RECOVERED_SHARE = 0.5  # of the way back from what it was meanwhile to what it was before
 RECENT_SAMPLES = 5
@@ -124,7 +125,7 @@ class IncidentBook:
 
     def _opened(self, suspicion: Suspicion, now_ns: int) -> IncidentStep:
         back = self._belongs_to(suspicion, self._closed.values())
-        if back is not None and now_ns - (back.closed_ns or 0) < REOPEN_WITHIN_S * NS_PER_S:
+        if back is not None and _returns(back, suspicion, now_ns):
             del self._closed[back.id]
             back = replace(back, closed_ns=None, reopened_count=back.reopened_count + 1)
             self._open[back.id] = back
@@ -199,6 +200,13 @@ class IncidentBook:
             del self._closed[known.id]
             self._symptoms.pop(known.id, None)
         return steps
+
+
+def _returns(closed: LiveIncident, suspicion: Suspicion, now_ns: int) -> bool:
+    """Whether an incident has come back: the same cause for some time, whatever it seems to be for a short while."""
+    entity = "" if suspicion.entity is None else str(suspicion.entity)
+    is_same_cause = (closed.cause, closed.entity) == (suspicion.cause, entity)
+    return now_ns - (closed.closed_ns or 0) < (REOPEN_WITHIN_S if is_same_cause else REOPEN_ANY_S) * NS_PER_S
 
 
 def _is_same(ones: frozenset[str], others: frozenset[str]) -> bool:
