@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from importlib import import_module, resources
 from pathlib import Path
@@ -16,7 +17,9 @@ from typing import Any
 import pytest
 
 import leadline
+from leadline.core.model.vocabulary import Severity
 from leadline.faces.cli.verbs import probe
+from leadline.stores.incidents import IncidentStore, LiveIncident
 from leadline.stores.runs import RunStore
 from tests.command_line import BIN
 from tests.command_line import leadline as run
@@ -76,7 +79,7 @@ def test_help_of_a_verb_ends_with_examples(verb: tuple[str, ...]) -> None:
 # Examples that load this machine, record it or simulate a great deal.
 _REAL = re.compile(
     r"leadline (?:bench (?:density|hosts|protect --on|run)|bench sweep.*(?:--yes|--resume)|collect|lab run|trace replay"
-    r"|probe --(?:on|observe-only|from probed)|simulate .*--check-real)"
+    r"|probe --(?:on|observe-only|from probed)|simulate .*--check-real|watch(?:$| (?:run|check|init)))"
 )
 
 
@@ -137,6 +140,20 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def watched(bench: Path) -> Path:
+    """The same folder with a watch that has run, a receiver, and an incident."""
+    (bench / "watch.yaml").write_text(
+        "sources: [{name: here, collector: linux}]\nstore: {folder: watch-store}\npage: {listen: ''}\n"
+        "tell: [{name: oncall, notifier: run-command, settings: {command: ['true']}}]\n"
+    )
+    subprocess.run([BIN, "watch", "run", "--seconds", "4", "-q"], cwd=bench, check=True, timeout=100)
+    kept = IncidentStore(bench / "watch-store")
+    now_ns = time.time_ns()
+    kept.save(LiveIncident("20261126-120000-1", now_ns, now_ns, None, Severity.HIGH, "x", "vm:db01", "title", "text"))
+    return bench
+
+
 def _measure(folder: Path) -> None:
     """Runs and a sweep for the examples that show, compare or resume some."""
     load = ("--set-size", "8m", "--seconds", "2", "--rounds", "1", "--warm-up", "0", "--yes")
@@ -159,7 +176,9 @@ def served(bench: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("example", _examples())
-def test_the_examples_of_the_help_work(example: str, bench: Path, request: pytest.FixtureRequest) -> None:
+def test_the_examples_of_the_help_work(
+    example: str, bench: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     if "hosts.txt" in example:
         request.getfixturevalue("served")
     if "--add" in example:
@@ -172,7 +191,14 @@ def test_the_examples_of_the_help_work(example: str, bench: Path, request: pytes
         shutil.rmtree(bench / "probed", ignore_errors=True)  # of the example below, or of an earlier try of this one
     elif "--from probed" in example and not (bench / "probed").exists():
         _done(*shlex.split(next(one for one in PROBES if "-o probed" in one))[1:], cwd=bench)
-    done = run(*shlex.split(example.split("   ", maxsplit=1)[0])[1:], cwd=bench)
+    words, folder = shlex.split(example.split("   ", maxsplit=1)[0])[1:], bench
+    if words[0] == "watch":
+        request.getfixturevalue("watched")
+        if words[1:2] in ([], ["run"]):
+            words = ["watch", "run", *words[2:], "--seconds", "1", "--no-page"]  # as it is typed it runs for ever
+        if words == ["watch", "init"]:
+            folder = tmp_path
+    done = run(*words, cwd=folder)
     assert done.returncode in (0, 1), done.stderr
     assert "Traceback" not in done.stderr
 

@@ -15,7 +15,7 @@ Examples:
 
   leadline watch init
 
-  leadline watch init --yes -o /tmp/watch.yaml --force
+  leadline watch init --yes -o everything-here.yaml --force
 """
 
 

@@ -20,7 +20,7 @@ Examples:
 
   leadline watch
 
-  leadline watch run --settings /etc/leadline/watch.yaml --quiet
+  leadline watch run --settings watch.yaml --quiet
 
   leadline watch run --seconds 600
 """

@@ -15,7 +15,7 @@ Examples:
 
   leadline watch top guest_disk_util_pct --settings watch.yaml
 
-  leadline watch top cpu_ready_pct --from 7d --statistic max --count 5
+  leadline watch top guest_disk_util_pct --from 7d --statistic max --count 5
 """
 STATISTICS = ("mean", "max", "p50", "p95", "p99")
 
