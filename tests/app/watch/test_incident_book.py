@@ -140,7 +140,21 @@ def test_of_two_limits_on_one_place_the_first_names_it_unless_the_other_is_worse
     assert set(steps(every)) == {"opened", "seen"}
     assert book.open_ones()[0].cause == "disk-latency-high"
     assert steps(judged(book, 1040, replace(other, severity=Severity.CRITICAL))) == ["changed"]
+    assert book.open_ones()[0].severity is Severity.CRITICAL
+    for at in range(1045, 1080, 5):
+        judged(book, at, replace(other, severity=Severity.CRITICAL))
     assert book.open_ones()[0].cause == "guest-cpu-usage-high"
+
+
+def test_a_cause_that_wavers_is_the_one_that_was_first_most_often() -> None:
+    book = opened_at(1020)
+    other = replace(FIRST, cause="guest-steal-time")
+    every = [step for at in range(1025, 1060, 5) for step in judged(book, at, other if at % 20 == 0 else FIRST)]
+    assert set(steps(every)) == {"seen"}
+    assert book.open_ones()[0].cause == "disk-latency-high"
+    later = [step for at in range(1060, 1120, 5) for step in judged(book, at, other)]
+    assert steps(later).count("changed") == 1
+    assert book.open_ones()[0].title == "guest-steal-time"
 
 
 def test_another_cause_on_the_same_place_is_another_incident() -> None:

@@ -5,6 +5,7 @@ One cause is one incident: what touches the same places at the same time belongs
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -71,6 +72,9 @@ class IncidentBook:
     _open: dict[str, LiveIncident] = field(default_factory=dict)
     _closed: dict[str, LiveIncident] = field(default_factory=dict)
     _symptoms: dict[str, tuple[Change, ...]] = field(default_factory=dict)
+    _named: dict[str, Counter[tuple[str, str]]] = field(
+        default_factory=dict
+    )  # cause and entity: how often it was first
     _waiting: list[_Waiting] = field(default_factory=list)
     _number: int = 0
 
@@ -140,7 +144,7 @@ class IncidentBook:
             closed_ns=None,
             severity=suspicion.severity,
             cause=suspicion.cause,
-            entity="" if suspicion.entity is None else str(suspicion.entity),
+            entity=_entity_text(suspicion),
             title=title,
             text=text,
             rules=suspicion.rules,
@@ -160,15 +164,10 @@ class IncidentBook:
             updated = replace(incident, seen_ns=now_ns, rules=rules, places=tuple(sorted(places)))
             self._open[incident.id] = updated
             return IncidentStep(LifeStep.SEEN, updated)
-        title, text = self.say(suspicion)
         updated = replace(
-            incident,
+            self._renamed(incident, suspicion),
             seen_ns=now_ns,
             severity=max(incident.severity, suspicion.severity),
-            cause=suspicion.cause,
-            entity="" if suspicion.entity is None else str(suspicion.entity),
-            title=title,
-            text=text,
             rules=tuple(dict.fromkeys((*suspicion.rules, *incident.rules))),
             places=tuple(sorted({*incident.places, *suspicion.places})),
             was_felt=incident.was_felt or suspicion.was_felt,
@@ -178,6 +177,19 @@ class IncidentBook:
             self._symptoms[incident.id] = suspicion.symptoms
         changed = updated.severity > incident.severity or updated.cause != incident.cause
         return IncidentStep(LifeStep.CHANGED if changed else LifeStep.SEEN, updated)
+
+    def _renamed(self, incident: LiveIncident, suspicion: Suspicion) -> LiveIncident:
+        """An incident called by what was its first cause most often so far; of as many the last one.
+
+        What explains it is judged anew every few seconds, each time from a little more, and may waver.
+        """
+        key = (suspicion.cause, _entity_text(suspicion))
+        named = self._named.setdefault(incident.id, Counter({(incident.cause, incident.entity): 1}))
+        named[key] += 1
+        if named[key] < max(named.values()):
+            return incident
+        title, text = self.say(suspicion)
+        return replace(incident, cause=suspicion.cause, entity=key[1], title=title, text=text)
 
     def _over(self, capture: Capture, now_ns: int) -> list[IncidentStep]:
         """Close what was not seen for a while, unless what users felt has not gone back."""
@@ -199,14 +211,18 @@ class IncidentBook:
         for known in [one for one in self._closed.values() if (one.closed_ns or 0) < limit_ns]:
             del self._closed[known.id]
             self._symptoms.pop(known.id, None)
+            self._named.pop(known.id, None)
         return steps
 
 
 def _returns(closed: LiveIncident, suspicion: Suspicion, now_ns: int) -> bool:
     """Whether an incident has come back: the same cause for some time, whatever it seems to be for a short while."""
-    entity = "" if suspicion.entity is None else str(suspicion.entity)
-    is_same_cause = (closed.cause, closed.entity) == (suspicion.cause, entity)
+    is_same_cause = (closed.cause, closed.entity) == (suspicion.cause, _entity_text(suspicion))
     return now_ns - (closed.closed_ns or 0) < (REOPEN_WITHIN_S if is_same_cause else REOPEN_ANY_S) * NS_PER_S
+
+
+def _entity_text(suspicion: Suspicion) -> str:
+    return "" if suspicion.entity is None else str(suspicion.entity)
 
 
 def _is_same(ones: frozenset[str], others: frozenset[str]) -> bool:
