@@ -72,9 +72,8 @@ class IncidentBook:
     _open: dict[str, LiveIncident] = field(default_factory=dict)
     _closed: dict[str, LiveIncident] = field(default_factory=dict)
     _symptoms: dict[str, tuple[Change, ...]] = field(default_factory=dict)
-    _named: dict[str, Counter[tuple[str, str]]] = field(
-        default_factory=dict
-    )  # cause and entity: how often it was first
+    # How often each cause, with what it is about, was the first one of an incident.
+    _named: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
     _waiting: list[_Waiting] = field(default_factory=list)
     _number: int = 0
 
@@ -185,7 +184,8 @@ class IncidentBook:
         """
         key = (suspicion.cause, _entity_text(suspicion))
         named = self._named.setdefault(incident.id, Counter({(incident.cause, incident.entity): 1}))
-        named[key] += 1
+        is_worse = suspicion.severity > incident.severity and not incident.was_felt
+        named[key] = max(named.values()) if is_worse else named[key] + 1
         if named[key] < max(named.values()):
             return incident
         title, text = self.say(suspicion)
