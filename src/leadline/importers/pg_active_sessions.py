@@ -77,6 +77,12 @@ META = ImporterMeta(
     },
     record="leadline collect postgresql DSN -o FOLDER --active-sessions-every 100",
     marks=("wait_event_type",),
+    counts=frozenset(
+        {
+            *("db_wait_event_sessions_count", "db_background_wait_event_sessions_count", "db_blocked_sessions_count"),
+            *("db_sessions_behind_blocker_count", "db_statement_sessions_count", "db_worker_sessions_count"),
+        }
+    ),
 )
 
 _NEEDED = frozenset({"pid", "backend_type", "state", "wait_event_type", "wait_event"})

@@ -146,7 +146,8 @@ def test_two_servers_are_told_apart_and_a_remote_one_has_its_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rates = {"host=/a": 10, "host=/b": 20, "host=db9": 30}
-    unit = SimpleNamespace(record=lambda target, folder, **_: Written(folder, rates[target.text]))
+    meta = SimpleNamespace(counts=frozenset())
+    unit = SimpleNamespace(META=meta, record=lambda target, folder, **_: Written(folder, rates[target.text]))
     monkeypatch.setattr(recorded, "load_unit", lambda *_: unit)
     files = RecordedFiles(tmp_path)
     targets = {"first": "host=/a", "second": "host=/b", "far": "host=db9"}
@@ -167,3 +168,31 @@ def test_two_servers_are_told_apart_and_a_remote_one_has_its_machine(
         "database:second.orders": 20.0,
         "database:orders": 30.0,
     }
+
+
+SESSIONS = "now,pid,backend_type,state,wait_event_type,wait_event,query_id,query,xact_age_s,query_age_s,blocked_by\n"
+
+
+def test_whoever_is_not_in_a_sample_counts_zero(tmp_path: Path) -> None:
+    """As the whole recording has it: what waits now did not wait before, and what waited does not now."""
+    path = tmp_path / "grown" / "pg_active_sessions.csv"
+    path.parent.mkdir()
+    files, window = RecordedFiles(tmp_path / "work"), LiveWindow(600.0, [])
+    files.follow("db", path)
+    with path.open("w", buffering=1) as stream:
+        stream.write(SESSIONS)
+        for second in range(40):
+            event = "Lock,transactionid" if 15 <= second < 25 else "IO,DataFileRead"
+            stream.write(f"2026-11-26 12:00:{second:02d}+00,7,client backend,active,{event},1,SELECT 1,0.1,0.1,\n")
+            if second % 3 == 2:
+                capture = files.read()
+                if capture is not None:
+                    window.take(capture)
+    stream_end = window.capture.span_ns()
+    assert stream_end is not None
+    whole = samples_of(import_paths([path.parent]).capture.between(0, stream_end[1] + 1))
+    live = samples_of(window.capture)
+    waits = {key: value for key, value in live.items() if key[0] == "db_wait_event_sessions_count"}
+    assert waits == {key: value for key, value in whole.items() if key[0] == "db_wait_event_sessions_count"}
+    assert 0.0 in waits.values()
+    assert 1.0 in waits.values()

@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,13 +24,15 @@ from leadline.app.read.machine_facts import record_facts
 from leadline.app.watch.growing import GrowingFile
 from leadline.core.contracts.collector import Recorder, RecordingCollector
 from leadline.core.contracts.discovery import load_unit
-from leadline.core.contracts.importer import UNNAMED_GUEST
-from leadline.core.model.capture import Capture
+from leadline.core.contracts.importer import UNNAMED_GUEST, Importer
+from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity, Fact, Inventory
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from leadline.core.contracts.importer import Request
     from leadline.core.system.addresses import Address
 
@@ -126,6 +128,8 @@ class RecordedFiles:
     request: Request | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     _folders: dict[str, _Folder] = field(default_factory=dict)
+    _moments: dict[str, NDArray[np.int64]] = field(default_factory=dict)  # of the samples of counts, by source
+    _counted: dict[tuple[str, str], dict[Entity, int]] = field(default_factory=dict)  # when each was last in a sample
     _given: dict[tuple[str, str], dict[Entity, int]] = field(default_factory=dict)  # the last time of each series
     _starts: int = 0
 
@@ -175,6 +179,10 @@ class RecordedFiles:
         """Forget series that had no sample since a time: sessions and statements come and go."""
         for key, given in list(self._given.items()):
             self._given[key] = {entity: time_ns for entity, time_ns in given.items() if time_ns >= before_ns}
+        for key, last in list(self._counted.items()):
+            self._counted[key] = {entity: time_ns for entity, time_ns in last.items() if time_ns >= before_ns}
+        for name, moments in self._moments.items():
+            self._moments[name] = moments[moments >= before_ns]
 
     def _read_machine(self, machine: str) -> Capture | None:
         """What is new in the files of one machine."""
@@ -254,7 +262,31 @@ class RecordedFiles:
                 groups.append(
                     replace(group, times_ns=group.times_ns[columns], values=group.values[:, columns], since_boot=False)
                 )
+        groups += [group for place in range(len(sources)) for group in self._zeros(place, sources[place], groups)]
         return Capture(groups, sources, self._named(capture.inventory))
+
+    def _zeros(self, place: int, info: SourceInfo, groups: list[SeriesGroup]) -> Iterator[SeriesGroup]:
+        """Of who is not in the samples of a source: the counts of its importer are zero, not missing.
+
+        Whoever is counted for the first time was not there before, as far as the moments of samples are known.
+        """
+        new = [group for group in groups if group.source == place]
+        counts = cast("Importer", load_unit("importer", info.importer)).META.counts if new else frozenset()
+        if not counts:
+            return
+        moments = np.unique(np.concatenate([group.times_ns for group in new]))
+        before = self._moments.get(info.name, np.empty(0, dtype=np.int64))
+        self._moments[info.name] = np.concatenate([before, moments])
+        for metric in sorted(counts):
+            counted = {entity for group in new if group.metric == metric for entity in group.entities}
+            last = self._counted.setdefault((info.name, metric), {})
+            first = [entity for entity in counted if entity not in last]
+            absent = [entity for entity in last if entity not in counted]
+            last.update(dict.fromkeys(counted, int(moments[-1])))
+            for entities, times in ((first, before), (absent, moments)):
+                if entities and len(times):
+                    zeros = np.zeros((len(entities), len(times)), dtype=np.float32)
+                    yield SeriesGroup(metric, entities, times, zeros, source=place)
 
     def _is_own(self, name: str) -> bool:
         source, _, file = name.partition("/")

@@ -50,6 +50,8 @@ class ImporterMeta:
         marks: texts in lower case of which one is in the first 64 KiB of every file it can read; empty where there is
             no such text. Without one of them it is not asked, nor even imported.
         joins: its files are often one sample each: several in one folder are read as one recording.
+        counts: metrics that count who is in a sample: of whoever is not in it the count is zero. A recording that is
+            read in parts needs to know it.
     """
 
     tool: str
@@ -59,6 +61,7 @@ class ImporterMeta:
     needs_tool: str | None = None
     marks: tuple[str, ...] = ()
     joins: bool = False
+    counts: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
