@@ -16,11 +16,11 @@ from leadline.app.bench.hosts import hosts_of, run_hosts
 from leadline.app.measure.benching import capture_of
 from leadline.app.measure.comparing_runs import compare_runs
 from leadline.app.measure.hosts import Host, HostsOptions, HostsResult, load_hosts, read_hosts, require_destroyable
-from leadline.core.system.ssh import parse_login
 from leadline.app.measure.remote_scripts import objection, read_check
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.core.system.secret import Secret
+from leadline.core.system.ssh import parse_login
 from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore
 from tests import sshd
