@@ -84,7 +84,7 @@ def work(url: str, *statements: str) -> None:
 
 def calls(capture: Capture) -> dict[str, float]:
     """How often each statement was called."""
-    counts = {}
+    counts: dict[str, float] = {}
     for group in capture.of("db_statement_calls_per_s"):
         if group.entities[0].parent is not None:
             ends = group.times_ns.astype(float) / 1e9
