@@ -26,6 +26,7 @@ __all__ = [
     "TraceProfile",
     "TraceRequests",
     "TraceUses",
+    "VspherePerfAnswer",
     "__version__",
     "episode_is_critical",
     "episodes",
