@@ -61,7 +61,7 @@ def test_what_is_missing_is_named_by_verb_with_its_command() -> None:
     assert "probe, bench run (disks), bench sweep" in row
     start = lines.index("To install all that is missing:")
     assert lines[start + 1].startswith("  apt-get install busybox-static debootstrap e2fsprogs fio ")
-    assert lines[start + 2] == "  pip install 'leadline[dask,parquet,postgresql,protect,ssh,vcenter]'"
+    assert lines[start + 2] == "  pip install 'leadline[dask,keyring,mysql,parquet,postgresql,protect,ssh,vcenter,web]'"
     assert max(map(len, lines[:start])) <= 80
 
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline.core.io.outputs import Output
 from leadline.core.io.private import private_folder
 from leadline.core.model.capture import NS_PER_S
 from leadline.core.model.errors import UsageError
@@ -78,9 +79,7 @@ def incident_plain(incident: LiveIncident) -> dict[str, Any]:
 def write_state(watch: Watch) -> None:
     """Write the state beside the store, whole or not at all."""
     folder = private_folder(watch.store.folder)
-    aside = folder / f".{FILE}"
-    aside.write_text(json.dumps(state_of(watch)), encoding="utf-8")
-    aside.replace(folder / FILE)
+    Output(folder / FILE, "state of the watch").write(json.dumps(state_of(watch)).encode())
 
 
 def read_state(folder: Path) -> dict[str, Any]:

@@ -28,6 +28,11 @@ def show_plan(lines: Iterable[str], *, err: bool = True) -> None:
         typer.echo(line, err=err)
 
 
+def wanted(question: str, *, default: bool) -> bool:
+    """Ask something that loses nothing either way, such as what a file is to say."""
+    return bool(typer.confirm(question, default=default))
+
+
 def agree(
     verb: str,
     plan: Iterable[str] | Callable[[], object],

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from leadline.faces.cli.consent import Yes, wanted
 from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
@@ -23,22 +24,25 @@ def command(
     ctx: typer.Context,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write.")] = Path("watch.yaml"),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: watch all that is here.")] = False,
+    yes: Yes = False,
     force: Force = False,
 ) -> None:
-    """Ask what to watch and write watch.yaml: this machine, and the databases that run on it."""
+    """Ask what to watch and write watch.yaml: this machine, and the databases that run on it.
+
+    With --yes it asks nothing and watches all that is here.
+    """
     from leadline.app.watch.first_settings import databases_here, settings_text
 
     file = output_file(ctx, "output", output, force=force)
     asks = not yes and sys.stdin.isatty()
     has_linux = Path("/proc/stat").exists()
     if asks and has_linux:
-        has_linux = typer.confirm("Watch this machine?", default=True)
+        has_linux = wanted("Watch this machine?", default=True)
     databases = [
-        one for one in databases_here() if not asks or typer.confirm(f"Watch {one.name} at {one.target}?", default=True)
+        one for one in databases_here() if not asks or wanted(f"Watch {one.name} at {one.target}?", default=True)
     ]
     mail = None
-    if asks and typer.confirm("Send mail when something goes wrong?", default=False):
+    if asks and wanted("Send mail when something goes wrong?", default=False):
         mail = typer.prompt("SMTP server"), typer.prompt("Mail address")
     if file is not None:
         file.write(settings_text(databases, has_linux=has_linux, mail=mail).encode())
