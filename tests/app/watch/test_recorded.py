@@ -196,3 +196,10 @@ def test_whoever_is_not_in_a_sample_counts_zero(tmp_path: Path) -> None:
     assert waits == {key: value for key, value in whole.items() if key[0] == "db_wait_event_sessions_count"}
     assert 0.0 in waits.values()
     assert 1.0 in waits.values()
+
+
+def test_facts_of_this_machine_are_not_those_of_another(tmp_path: Path) -> None:
+    files = RecordedFiles(tmp_path)
+    files.recorder("far", "linux", Address("ssh://me@db9"), {})
+    files.add_facts("far")
+    assert list((tmp_path / "copies").rglob("facts.json")) == []

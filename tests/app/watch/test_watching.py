@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import pytest
 
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import import_paths
+from leadline.app.watch import watching
 from leadline.app.watch.incident_book import IncidentStep
 from leadline.app.watch.recorded import RecordedFiles
 from leadline.app.watch.settings import WatchSettings
@@ -208,3 +210,45 @@ def test_a_source_that_goes_down_is_an_event_and_a_marker(tmp_path: Path) -> Non
         play.step()
         assert [(event.about, event.is_bad) for event in play.watch.events] == [("db", True)]
         assert [marker.kind for marker in play.watch.incidents.markers(0, 10 * NS_PER_S)] == ["source down"]
+
+
+def test_a_full_disk_keeps_incidents_waiting_and_they_are_told_when_it_has_space(
+    tmp_path: Path, incident: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = list(parts(incident))
+    with playing(tmp_path) as play:
+        save = play.watch.incidents.save
+
+        def full(one: object) -> None:
+            raise ToolError("incidents", found="no space left", expected="space", advice="Free some.")
+
+        monkeypatch.setattr(play.watch.incidents, "save", full)
+        for part in every[:26]:
+            play.step(part)
+        assert play.watch.book.open_ones()
+        assert play.notices() == []
+        monkeypatch.setattr(play.watch.incidents, "save", save)
+        play.step(every[26])
+        assert play.notices() == ["opened"]
+        assert [event.is_bad for event in play.watch.events if event.about == "incidents"] == [True, False]
+
+
+def test_a_defect_of_ours_ends_no_watch(tmp_path: Path, incident: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        message = "a defect"
+        raise KeyError(message)
+
+    with playing(tmp_path) as play:
+        monkeypatch.setattr(watching, "suspicions_of", broken)
+        over = threading.Event()
+        play.source.waiting += list(parts(incident))[:3]
+
+        def stepped() -> None:
+            over.set()
+            message = "the state cannot be written"
+            raise OSError(message)
+
+        monkeypatch.setattr(play.source, "start", lambda: None, raising=False)
+        monkeypatch.setattr(play.source, "close", lambda: None, raising=False)
+        play.watch.run(over, stepped)
+        assert {event.about for event in play.watch.events} == {"judging", "state"}

@@ -16,6 +16,7 @@ from leadline.app.watch.watching import Say, Watch
 from leadline.core.contracts.collector import WatchingCollector
 from leadline.core.contracts.discovery import load_unit
 from leadline.core.model.profile import Profile
+from leadline.core.system.addresses import address_of
 from leadline.core.system.leftovers import scratch_folder
 from leadline.stores.incidents import IncidentStore
 from leadline.stores.notices import NoticeQueue
@@ -114,7 +115,7 @@ def _source(settings: SourceSettings, files: RecordedFiles) -> WatchedSource:
     def open_recorder() -> Sampler:
         return files.recorder(settings.name, collector, settings.address(), options)()
 
-    files.recorder(settings.name, collector, settings.address(), options)
+    files.recorder(settings.name, collector, address_of(settings.target), options)  # its secret is read when it opens
     return WatchedSource(settings.name, collector, open_recorder, every_s)
 
 

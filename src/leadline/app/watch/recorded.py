@@ -161,7 +161,13 @@ class RecordedFiles:
         folder.files[path.name] = GrowingFile(path, copies / path.name)
 
     def add_facts(self, name: str) -> None:
-        """Read what this machine says of itself: its disks, file systems, databases and settings."""
+        """Read what this machine says of itself: its disks, file systems, databases and settings.
+
+        Of a source that is another machine nothing is read: these would be the facts of the wrong one.
+        """
+        folder = self._folders.get(name)
+        if folder is not None and folder.machine != HERE:
+            return
         facts = record_facts(Path("/"), datetime.now(UTC))
         (self._copies(HERE, name) / FACTS).write_text(json.dumps(facts), encoding="utf-8")
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from leadline.core.model.capture import NS_PER_S
 from leadline.core.model.errors import LeadlineError
+from leadline.core.system.secret import scrubbed
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
@@ -138,7 +138,7 @@ class WatchedSource:
                 self._down(str(error))
             except Exception as error:  # whatever a library raises, the other sources go on
                 failures = 1 if self.health.is_up else failures + 1
-                self._down(f"{type(error).__name__}: {error}")
+                self._down(scrubbed(f"{type(error).__name__}: {error}"))
             finally:
                 if sampler is not None:
                     sampler.close()
@@ -177,9 +177,3 @@ class WatchedSource:
         if self.health.is_up is not False:
             self.health.is_up, self.health.since_ns = False, time.time_ns()
             self._events.append(SourceEvent(self.health.since_ns, self.name, False, why))
-
-
-def lateness_s(capture: Capture, now_ns: int) -> float:
-    """How old the newest sample of a capture is, seconds; NaN where there is none."""
-    span = capture.span_ns()
-    return float("nan") if span is None else (now_ns - span[1]) / NS_PER_S

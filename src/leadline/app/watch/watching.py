@@ -33,6 +33,7 @@ from leadline.core.model.events import events_of
 from leadline.core.model.finding import Diagnosis
 from leadline.core.model.profile import Profile
 from leadline.core.model.vocabulary import EntityKind, Severity
+from leadline.core.system.secret import scrubbed
 from leadline.stores.incidents import IncidentStore, LiveIncident, Marker
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class Watch:
     began_ns: int = field(default_factory=time.time_ns)
     _capturing: set[str] = field(default_factory=set)
     _due: dict[str, float] = field(default_factory=dict)
+    _unkept: list[IncidentStep] = field(default_factory=list)
     _unstored: list[Capture] = field(default_factory=list)
     _failing: dict[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -150,7 +152,7 @@ class Watch:
                 began = time.monotonic()
                 self.step()
                 if stepped is not None:
-                    stepped()
+                    self._try("state", stepped)
                 over.wait(max(self.settings.read_every_s - (time.monotonic() - began), 0.05))
         finally:
             for source in self.sources:
@@ -169,8 +171,8 @@ class Watch:
             if self.window.changed and self._is_due("judge", self._judge_every_s()):
                 steps = self._try("judging", self._judge) or []
             self.last_steps = tuple(steps)
-            for one in steps:
-                self._try("incidents", partial(self._keep, one))
+            self._unkept += steps
+            self._try("incidents", self._keep_steps)
             return steps
 
     def keep_house(self) -> None:
@@ -260,6 +262,12 @@ class Watch:
         assert self.judged.diagnosis is not None  # it is where suspicions come from
         return self.say(self.judged.diagnosis, self.window.capture, suspicion)
 
+    def _keep_steps(self) -> None:
+        """Keep what became of incidents, in order; what a full disk refuses is kept and told when it has space."""
+        while self._unkept:
+            self._keep(self._unkept[0])
+            del self._unkept[0]
+
     def _keep(self, step: IncidentStep) -> None:
         """Keep what became of an incident, and tell who is to know."""
         incident = step.incident
@@ -325,13 +333,17 @@ class Watch:
         return True
 
     def _try(self, name: str, action: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
-        """Do something that may fail: it is said once when it begins to fail, and once when it works again."""
+        """Do something that may fail: it is said once when it begins to fail, and once when it works again.
+
+        A defect of ours ends no watch either: it is an event like any other, and the next step is tried.
+        """
         try:
             result = action()
-        except (LeadlineError, OSError) as error:
-            if self._failing.get(name) != str(error):
-                self.events.append(WatchEvent(time.time_ns(), name, str(error), is_bad=True))
-            self._failing[name] = str(error)
+        except Exception as error:
+            text = str(error) if isinstance(error, LeadlineError) else scrubbed(f"{type(error).__name__}: {error}")
+            if self._failing.get(name) != text:
+                self.events.append(WatchEvent(time.time_ns(), name, text, is_bad=True))
+            self._failing[name] = text
             return None
         if self._failing.pop(name, None) is not None:
             self.events.append(WatchEvent(time.time_ns(), name, "works again", is_bad=False))
