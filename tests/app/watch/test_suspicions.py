@@ -27,8 +27,8 @@ def diagnosis(*findings: Finding, felt: Felt = Felt.UNKNOWN) -> Diagnosis:
 
 
 def rate(last: int) -> Capture:
-    times = np.arange(last - 20, last + 1, dtype=np.int64) * S
-    group = SeriesGroup("db_tps", [Entity.parse("database:orders")], times, np.ones((1, 21)), 1.0)
+    times = np.arange(last - 120, last + 1, dtype=np.int64) * S
+    group = SeriesGroup("db_tps", [Entity.parse("database:orders")], times, np.ones((1, 121)), 1.0)
     return Capture([group], [SourceInfo("x", "x", "x")])
 
 
@@ -90,3 +90,9 @@ def test_disks_on_one_datastore_are_one_place() -> None:
     inventory = estate()
     first = places_of(inventory, Entity.parse("host:esx1/vm:db1/virtual-disk:scsi0:0"), Layer.STORAGE_PATH)
     assert any("gold" in place for place in first)
+
+
+def test_a_window_that_has_only_begun_shows_no_limit_that_nobody_felt() -> None:
+    times = np.array([NOW - 20, NOW], dtype=np.int64) * S
+    begun = Capture([SeriesGroup("guest_load_1m", [GUEST], times, np.ones((1, 2)), 1.0)], [SourceInfo("x", "x", "x")])
+    assert rules(diagnosis(replace(BUSY, severity=Severity.HIGH)), begun) == []

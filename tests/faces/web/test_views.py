@@ -28,7 +28,7 @@ from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind, Severity
 from leadline.faces.web.answers import answer_rows
-from leadline.faces.web.estate_rows import above, below, counts_of, with_ancestors
+from leadline.faces.web.estate_rows import above, below, counts_of, estate_row, with_ancestors
 from leadline.faces.web.pages import LivePages
 from leadline.faces.web.sparks import Spark, spark_of
 from leadline.faces.web.wording import diagnose_command, head_notes, head_state, headline, source_state
@@ -89,7 +89,7 @@ def test_the_head_names_the_worst_first_and_who_is_down(watch: Watch) -> None:
     ]
     stale = WatchHead((), (), NOW_NS, is_stale=True, lost_count=0)
     assert headline(stale) == "No incident is open, but the watch is behind."
-    assert headline(WatchHead((), (), NOW_NS, is_stale=False, lost_count=0)) == "All is well. No incident is open."
+    assert headline(WatchHead((), (), NOW_NS, is_stale=False, lost_count=0)) == "No incident is open."
 
 
 def test_how_a_source_fares_is_said() -> None:
@@ -132,6 +132,8 @@ def test_an_incident_of_a_device_colours_its_host_and_not_each_vm(tmp_path: Path
         watch.step()
         watch.incidents.save(incident(places=places))
         rows = estate_of(watch)
+    assert not any(row.is_measured for row in rows), "only the inventory knows them"
+    assert {estate_row(row)["state_text"] for row in rows if row.severity is None} == {"not measured"}
     assert [(one.entity, one.depth, one.severity) for one in rows] == [
         (HOST, 0, Severity.HIGH),
         (vm, 1, None),

@@ -12,7 +12,6 @@ from leadline.core.model.answer import Felt
 from leadline.core.model.capture import NS_PER_S
 from leadline.core.model.profile import Profile
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.derived.disks import behind
 
 if TYPE_CHECKING:
     from leadline.core.model.answer import Answer
@@ -22,9 +21,11 @@ if TYPE_CHECKING:
     from leadline.core.model.incident import Change
 
 RECENT_S = 30.0  # Judgement: what was bad until then is bad now; averages of 20 s come late
+BEGUN_S = 60.0  # Judgement: of a shorter window it cannot be said what is usual
 DURATION_SHARE = 0.9  # of a rule's duration: the first sample of a window stands for an interval before it
 _STORAGE = frozenset({Layer.STORAGE_PATH, Layer.DATASTORE})
-_ALONE = frozenset({EntityKind.HOST, EntityKind.DATASTORE, EntityKind.DEVICE, EntityKind.CLUSTER})
+_STORES = frozenset({EntityKind.DATASTORE, EntityKind.DEVICE, EntityKind.DISK_GROUP})
+_ALONE = _STORES | {EntityKind.HOST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,8 @@ def suspicions_of(
     """What is wrong at a time, what was felt first.
 
     A finding that nobody felt counts where it is of high severity, or where it is not known what users feel and its
-    severity is medium; and where it lasted for as long as its rule asks: a window that has only begun is no recording
-    that is too short for it.
+    severity is medium; and where it lasted for as long as its rule asks, in a window that is long enough: one that has
+    only begun is no recording that is too short for a rule.
 
     Args:
         diagnosis: of the live window.
@@ -80,6 +81,8 @@ def suspicions_of(
     ]
     taken = {rule for one in felt for rule in one.rules}
     least = Severity.HIGH if felt or _is_users_state_known(diagnosis, capture, since_ns) else Severity.MEDIUM
+    if (span := capture.span_ns()) is not None and now_ns - span[0] < BEGUN_S * NS_PER_S:
+        return tuple(felt)
     limits = [
         _unfelt(finding, inventory)
         for finding in _now(diagnosis, since_ns, least, profile or Profile())
@@ -147,22 +150,8 @@ def places_of(inventory: Inventory, entity: Entity, layer: Layer) -> frozenset[s
     A VM, its guest and its database are one place for whatever is wrong. A host, a datastore and a device are one for
     what is wrong in the same layer: a busy CPU and a slow datastore of one host are two incidents.
     """
-    lineage = {*_lineage(entity)}
-    for guest in [one for one in lineage if one.kind is EntityKind.GUEST]:
-        vm = inventory.vm_of(guest)
-        lineage |= set() if vm is None else {*_lineage(vm)}
-    if layer in _STORAGE:
-        disks = [one for one in lineage if one.kind in (EntityKind.VIRTUAL_DISK, EntityKind.BLOCK_DEVICE)]
-        lineage |= {below for disk in disks for below in behind(inventory, disk)}
-        names = [inventory.get(one, "datastore") for one in tuple(lineage)]
-        lineage |= {one for name in names if name for one in inventory.named(EntityKind.DATASTORE, str(name))}
-    reach = "storage" if layer in _STORAGE else layer.value
-    return frozenset(f"{reach}: {one}" if one.kind in _ALONE else str(one) for one in lineage)
-
-
-def _lineage(entity: Entity) -> Iterator[Entity]:
-    """An entity and what it is part of, up to the top."""
-    above: Entity | None = entity
-    while above is not None:
-        yield above
-        above = above.parent
+    lineage = inventory.full_lineage(entity)
+    is_storage = layer in _STORAGE
+    touched = {one for one in lineage if one.kind is not EntityKind.CLUSTER and (is_storage or one.kind not in _STORES)}
+    reach = "storage" if is_storage else layer.value
+    return frozenset(f"{reach}: {one}" if one.kind in _ALONE else str(one) for one in touched)

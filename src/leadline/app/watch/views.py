@@ -1,4 +1,4 @@
-"""What the live page shows of a watch, as values: is all well, the estate, a ladder, the highest of a metric.
+"""What the live page shows of a watch, as values: what is open, the estate, a ladder, the highest of a metric.
 
 Each function takes the lock of the watch for as long as it copies, never for as long as it computes. What needs the
 store opens it for reading, so that it waits for nobody and nobody waits for it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,7 @@ LADDER = (
 
 @dataclass(frozen=True, slots=True)
 class WatchHead:
-    """Is all well: open incidents, the worst first, and why the watch may not know.
+    """What is open: incidents, the worst first, and why the watch may not know.
 
     Attributes:
         judged_ns: the time of the samples that were judged last; 0 before the first judgement.
@@ -101,6 +101,7 @@ class EstateRow:
         depth: below how many others of the estate it is.
         reason: the title of the incident or the summary of the finding.
         incident: its id; empty where it is a finding.
+        is_measured: something of it was sampled in the window; of what was not nothing is known.
     """
 
     entity: Entity
@@ -108,6 +109,7 @@ class EstateRow:
     severity: Severity | None
     reason: str = ""
     incident: str = ""
+    is_measured: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,10 +199,10 @@ def estate_of(watch: Watch) -> tuple[EstateRow, ...]:
         inventory = watch.window.inventory
         guests = {one: inventory.vm_of(one) for one in inventory.facts if one.kind is EntityKind.GUEST}
     columns = {id(group.entities): group.entities for group in capture.groups}
-    entities = {above for column in columns.values() for one in column for above in one.lineage()}
-    entities |= set(inventory.facts)
-    shown = {one for one in entities if one.kind in ESTATE_KINDS}
-    return _tree(shown, guests, _states(judged, watch.incidents.open_ones()))
+    measured = {above for column in columns.values() for one in column for above in one.lineage()}
+    shown = {one for one in measured | set(inventory.facts) if one.kind in ESTATE_KINDS}
+    rows = _tree(shown, guests, _states(judged, watch.incidents.open_ones()))
+    return tuple(replace(row, is_measured=row.entity in measured) for row in rows)
 
 
 def _states(judged: Judged, incidents: Iterable[LiveIncident]) -> dict[str, EstateRow]:

@@ -20,11 +20,12 @@ DEPTH_MAX = 5  # of an indentation
 def estate_row(row: EstateRow, top_depth: int = 0) -> dict[str, Any]:
     """A row with its state as a class and in a word; ``top_depth`` is that of the first row of the list."""
     severity = row.severity
+    calm = ("cleared", "nothing found") if row.is_measured else ("unexamined", "not measured")
     return {
         **link_of(row.entity),
         "depth": min(row.depth - top_depth, DEPTH_MAX),
-        "state": "cleared" if severity is None else severity.label,
-        "state_text": "well" if severity is None else severity.label,
+        "state": calm[0] if severity is None else severity.label,
+        "state_text": calm[1] if severity is None else severity.label,
         "reason": row.reason,
         "incident": row.incident,
     }

@@ -74,7 +74,7 @@ class LivePages:
         return f"{zlib.crc32(repr(state).encode()):08x}"
 
     def now(self, *, is_part: bool) -> str:
-        """The first page: is all well, what is open, the estate, the sources."""
+        """The first page: what is open, the estate, the sources."""
         rows = estate_of(self._watch)
         kept = with_ancestors(rows, ESTATE_FIRST)
         return self._page(

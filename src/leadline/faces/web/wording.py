@@ -1,4 +1,4 @@
-"""What the live page says in sentences: is all well, how a source fares, how old something is."""
+"""What the live page says in sentences: what is open, how a source fares, how old something is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATE_S_MIN = 0.5  # of a sample; less is the scheduler's
 
 
 def headline(head: WatchHead) -> str:
-    """Is all well, in a sentence."""
+    """What is open, in a sentence."""
     if head.incidents:
         count = len(head.incidents)
         return f"{several(count, 'incident')} {'is' if count == 1 else 'are'} open."
@@ -27,7 +27,7 @@ def headline(head: WatchHead) -> str:
         return "No incident is open, but the watch is behind."
     if head.down:
         return f"No incident is open, but {several(len(head.down), 'source')} {_is(head.down)} down."
-    return "All is well. No incident is open."
+    return "No incident is open."
 
 
 def head_state(head: WatchHead) -> str:

@@ -35,7 +35,7 @@ def incident_words(diagnosis: Diagnosis, capture: Capture, suspicion: Suspicion)
         (screen,) = screens(alone, Quotes(grouped(diagnosis.findings, capture)), capture.span_ns())
         return shortened(screen.lead, TITLE_MAX), laid_out(screen)
     finding = next(one for one in diagnosis.findings if one.rule == suspicion.cause and one.entity == suspicion.entity)
-    return shortened(f"{finding.entity.label()} {finding.summary}", TITLE_MAX), _finding_text(finding)
+    return shortened(_about(finding), TITLE_MAX), _finding_text(finding)
 
 
 def shortened(text: str, length: int) -> str:
@@ -79,7 +79,13 @@ def laid_out(screen: Screen) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
+def _about(finding: Finding) -> str:
+    """What was found and on what, once: most summaries name it."""
+    label = finding.entity.label()
+    return finding.summary if label in finding.summary else f"{label}: {finding.summary}"
+
+
 def _finding_text(finding: Finding) -> str:
     rows = [f"  {one.statement}" for one in finding.evidence[:4]]
-    head = fill(f"{finding.entity.label()} {finding.summary}. Users were not seen to suffer from it.", WIDTH)
+    head = fill(f"{_about(finding)}. Users were not seen to suffer from it.", WIDTH)
     return "\n".join([head, "", *rows, "", fill(f"Do     {finding.remedy}", WIDTH, subsequent_indent="       ")])
