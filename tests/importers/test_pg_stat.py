@@ -47,6 +47,19 @@ def test_transactions_and_reads_of_a_database(tmp_path: Path) -> None:
     assert values_of(capture, "raw.pg_stat_database.numbackends", SHOP).tolist() == [3] * 5
 
 
+def test_the_time_of_a_transaction_in_the_server(tmp_path: Path) -> None:
+    """Of fewer than thirty it would be the time of whoever samples the server."""
+    rows = ("0,100,1000,0,0", "10,400,1900,0,0", "20,420,1990,0,0", "30,720,4990,300,0")
+    head = "now,datname,xact_commit,active_time,xact_rollback,blks_read\n"
+    lines = (row.split(",") for row in rows)
+    text = head + "".join(
+        f"2026-11-21 01:00:{at:0>2}+00,shop,{commits},{active},{back},{read}\n"
+        for at, commits, active, back, read in lines
+    )
+    values = values_of(read_text(tmp_path, text), "db_transaction_active_ms", SHOP)
+    assert values.tolist() == pytest.approx([900 / 300, np.nan, 3000 / 600], nan_ok=True)
+
+
 def test_an_interval_with_a_reset_is_not_measured(tmp_path: Path) -> None:
     capture = read_text(tmp_path, VIEWS["database"])
     assert np.flatnonzero(np.isnan(values_of(capture, "db_tps", SHOP))).tolist() == [3]

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from leadline.core.model.entities import EntityColumn
 from leadline.core.model.errors import UsageError
+from leadline.stores._samples.catalogue import Segment
 from leadline.stores._samples.cells import cells_of, key_of, value_of
 from leadline.stores._samples.pieces import StoredPiece
 from leadline.stores.samples import Retention, SampleStore
@@ -21,7 +22,7 @@ DAY_S = 86_400
 VALUES = st.floats(-1e6, 1e6, width=32) | st.sampled_from([0.0, 1.0, 7.25, float("nan")])
 
 
-def day_of(seed: int, every_s: int = 60, days: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def day_of(seed: int, every_s: int = 5, days: int = 1) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     times_s = np.arange(0, days * DAY_S, every_s)
     shape = (5, len(times_s))
@@ -33,10 +34,12 @@ def day_of(seed: int, every_s: int = 60, days: int = 1) -> tuple[np.ndarray, np.
     return times_s, values.astype(np.float32)
 
 
-def filled(folder: Path, keep: Retention | None = None, *, days: int = 1, after_s: int = 4000) -> SampleStore:
-    """A store with whole days of samples every minute, and one sample that completes them."""
+def filled(
+    folder: Path, keep: Retention | None = None, *, days: int = 1, after_s: int = 4000, every_s: int = 5
+) -> SampleStore:
+    """A store with whole days of samples, and one sample that completes them."""
     store = SampleStore(folder, keep=keep)
-    times_s, values = day_of(1, days=days)
+    times_s, values = day_of(1, every_s, days)
     for part in np.array_split(np.arange(len(times_s)), 10 * days):
         store.append(capture_of(values[:, part], times_s[part]))
         store.maintain(whole=True)
@@ -68,7 +71,7 @@ def assert_rolled_up(store: SampleStore, step_s: int, times_s: np.ndarray, value
 @pytest.mark.parametrize("step_s", [60, 600, 1800, 7200, DAY_S, 420])
 def test_roll_ups_are_of_the_samples(tmp_path: Path, step_s: int) -> None:
     with filled(tmp_path) as store:
-        assert {segment.step_s for segment in store._files.catalogue.segments()} == {0, 600, 7200, DAY_S}
+        assert {segment.step_s for segment in store._files.catalogue.segments()} == {0, 7200, DAY_S}
         assert_rolled_up(store, step_s, *day_of(1))
 
 
@@ -83,10 +86,25 @@ def test_roll_ups_stay_when_raw_samples_go(tmp_path: Path, step_s: int) -> None:
             store.rolled_up("cpu_ready_pct", START_NS, START_NS + DAY_S * S, 20)
 
 
+def test_samples_far_apart_stay_where_their_cells_would_take_more_room(tmp_path: Path) -> None:
+    """Of a sample a minute, ten minutes have ten: their lowest, highest, sum and sketch are larger than they."""
+    keep = Retention(raw_s=3600, minute_s=DAY_S, ten_minutes_s=2 * DAY_S)
+    with filled(tmp_path, keep, after_s=2 * 3600, every_s=60) as store:
+        assert sorted(segment.step_s for segment in _segments_of_day(store)) == [0, 7200, DAY_S]
+        assert_rolled_up(store, 600, *day_of(1, 60))
+        store.append(capture_of(np.ones((5, 1)), [3 * DAY_S + 4000], "other"))
+        store.maintain(whole=True)
+        assert sorted(segment.step_s for segment in _segments_of_day(store)) == [7200, DAY_S]
+
+
+def _segments_of_day(store: SampleStore) -> list[Segment]:
+    return [one for one in store._files.catalogue.segments(["cpu_ready_pct"]) if one.day == START_NS // (DAY_S * S)]
+
+
 def test_late_samples_are_rolled_up_too(tmp_path: Path) -> None:
     with filled(tmp_path) as store:
         times_s, values = day_of(1)
-        late_s, late = np.array([30, 45, 4000 * 20 + 7]), np.full((5, 3), 1e6, dtype=np.float32)
+        late_s, late = np.array([32, 47, 4000 * 20 + 7]), np.full((5, 3), 1e6, dtype=np.float32)
         store.append(capture_of(late, late_s))
         order = np.argsort(np.append(times_s, late_s), kind="stable")
         whole = np.append(times_s, late_s)[order], np.hstack([values, late])[:, order]
@@ -153,9 +171,30 @@ def test_the_quota_drops_the_oldest_raw_samples_first(tmp_path: Path) -> None:
         segments = store._files.catalogue.segments(["cpu_ready_pct"])
         first_day = {s.step_s for s in segments if s.start_ns == START_NS}
         assert first_day == {600, 7200, DAY_S}
-        assert {s.step_s for s in segments if s.start_ns != START_NS} == {0, 600, 7200, DAY_S}
+        last_days = [s for s in segments if s.start_ns == START_NS + 2 * DAY_S * S]
+        assert {s.step_s for s in last_days} == {0, 7200, DAY_S}
         assert sum(s.size_bytes for s in store._files.catalogue.segments()) <= store.keep.bytes_max
         assert_rolled_up(store, 600, *day_of(1, days=3))
+
+
+def test_roll_ups_do_not_drive_out_the_samples_of_the_last_days(tmp_path: Path) -> None:
+    """Noise is hardly smaller in cells: of a quota for two days, the last one is not what goes."""
+    with filled(tmp_path, days=5) as store:
+        sizes = {s.start_ns: s.size_bytes for s in store._files.catalogue.segments() if s.step_s == 0}
+        store.keep = Retention(bytes_max=round(2.6 * max(sizes.values())))
+        store.maintain(whole=True)
+        segments = store._files.catalogue.segments()
+        assert sum(segment.size_bytes for segment in segments) <= store.keep.bytes_max
+        kept = {segment.start_ns: segment.step_s for segment in segments if 0 < segment.step_s <= 600}
+        raw = {segment.start_ns for segment in segments if segment.step_s == 0}
+        assert (START_NS + 3 * DAY_S * S, START_NS + 4 * DAY_S * S) == (max(kept), min(raw))
+        times_s, values = day_of(1, days=5)
+        assert_rolled_up(store, DAY_S, times_s, values)
+        last = times_s >= 4 * DAY_S
+        ranked = store.top("cpu_ready_pct", START_NS + 4 * DAY_S * S, START_NS + 5 * DAY_S * S, count=3)
+        exact = np.nanquantile(values[:, last].astype(np.float64), 0.95, axis=1, method="lower")
+        assert [value for _, value in ranked] == pytest.approx(sorted(exact, reverse=True)[:3], rel=0.01)
+        assert store.top("cpu_ready_pct", START_NS + 5000 * S, START_NS + 9000 * S, statistic="max", count=3)
 
 
 @given(values=hnp.arrays(np.float32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=12), elements=VALUES))

@@ -254,7 +254,8 @@ class SampleStore:
 
         Args:
             metric: canonical name.
-            start_ns: of the span; where the raw samples are gone, whole cells of 10 minutes count.
+            start_ns: of the span; where the raw samples are gone, whole cells count: of 10 minutes, or of those that
+                the quota left.
             end_ns: of the span, not included.
             statistic: ``min``, ``max``, ``mean`` or a percentile such as ``p95``.
             count: how many entities.

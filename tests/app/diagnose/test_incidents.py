@@ -73,6 +73,28 @@ def test_more_that_was_asked_for_later_is_no_incident() -> None:
     assert find_incidents(capture(throughput((20, 60), (60, 60)), latency((50, 120)))) == ()
 
 
+def in_server(*runs: tuple[float, int]) -> tuple[str, Entity, Runs]:
+    return ("db_transaction_active_ms", DATABASE, runs)
+
+
+def test_what_only_the_server_saw_is_felt() -> None:
+    """At a fixed rate of transactions nobody does less: that each takes longer is in the server's counters alone."""
+    (incident,) = find_incidents(capture(throughput((150, 150)), in_server((2, 60), (5, 30), (2, 60))))
+    assert seconds(incident.window) == pytest.approx((60, 90), abs=3)
+    assert [symptom.metric for symptom in incident.symptoms] == ["db_transaction_active_ms"]
+
+
+def test_what_clients_measured_counts_before_what_the_server_did() -> None:
+    slower_in_server = in_server((2, 60), (5, 30), (2, 60))
+    assert find_incidents(capture(throughput((150, 150)), slower_in_server, latency((8, 150)))) == ()
+
+
+def test_half_of_the_work_as_quick_as_ever_in_the_server_may_be_half_of_the_answers() -> None:
+    fewer = throughput((150, 60), (60, 30), (150, 60))
+    assert find_incidents(capture(fewer, in_server((2, 150))))
+    assert find_incidents(capture(fewer, latency((2, 150)))) == ()
+
+
 def test_two_incidents_are_two() -> None:
     quiet, slow = (1_500, 50), (9_000, 25)
     found = find_incidents(capture(latency(quiet, slow, quiet, (20_000, 25), quiet)))

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 NS_PER_S = 1_000_000_000
 # What users feel, and which way is bad.
 THROUGHPUT = ("db_tps", "db_qps", "db_tpm", "job_iops", "job_mib_per_s")
-LATENCY = ("db_latency_ms", "db_schedule_lag_ms", "db_component_response_s", "job_latency_ms")
+CLIENT_LATENCY = ("db_latency_ms", "db_schedule_lag_ms", "db_component_response_s", "job_latency_ms")
+SERVER_LATENCY = ("db_transaction_active_ms",)  # asked only where no client measured what it waited
+LATENCY = (*CLIENT_LATENCY, *SERVER_LATENCY)
 SESSIONS = ("db_active_sessions_count",)
 LATENCY_MS = ("db_latency_ms", "job_latency_ms")
 FIRST_COUNT, WAITED_SHARE = 3, 0.5  # Judgement: what ends first after a standstill waited for most of it
@@ -99,7 +101,7 @@ def find_incidents(capture: Capture) -> tuple[Incident, ...]:
 
     None where nothing felt was recorded, or where nothing changed. After the first, what is left is searched again.
     """
-    groups = (one for metric in FELT for group in capture.of(metric) for one in _single_runs(group, capture))
+    groups = (one for group in _felt_groups(capture) for one in _single_runs(group, capture))
     felt = [group for group in groups if len(group.times_ns) >= POINT_COUNT_MIN]
     if not felt:
         return ()
@@ -121,6 +123,12 @@ def find_incidents(capture: Capture) -> tuple[Incident, ...]:
     return tuple(
         Incident(_window(points, inside), runs, Basis.FELT, felt_more) for inside, felt_more in symptoms if felt_more
     )
+
+
+def _felt_groups(capture: Capture) -> list[SeriesGroup]:
+    """What tells of what users felt: what a server says of its transactions counts where no client measured them."""
+    is_known = any(capture.of(metric) for metric in CLIENT_LATENCY)
+    return [group for metric in FELT if not (is_known and metric in SERVER_LATENCY) for group in capture.of(metric)]
 
 
 def _single_runs(group: SeriesGroup, capture: Capture) -> Iterator[SeriesGroup]:
@@ -208,7 +216,7 @@ def told_incident(capture: Capture, window: Window, normal: Window | None = None
     span = capture.span_ns() or (window.start_ns, window.end_ns)
     rest = (Window(span[0], window.start_ns), Window(window.end_ns, span[1]))
     compared = (normal,) if normal is not None else tuple(part for part in rest if part.end_ns > part.start_ns)
-    felt = [group for metric in FELT for group in capture.of(metric) if len(group.times_ns) >= POINT_COUNT_MIN]
+    felt = [group for group in _felt_groups(capture) if len(group.times_ns) >= POINT_COUNT_MIN]
     symptoms: tuple[Change, ...] = ()
     if felt:
         points = _points(felt)
@@ -332,7 +340,8 @@ def _is_felt(change: Change, latency: list[Change]) -> bool:
     if change.metric in THROUGHPUT:
         done = change.during / change.normal if change.normal > 0 else 1.0
         slower = any(one.during >= SLOWER_RATIO * one.normal for one in latency)
-        return done <= (THROUGHPUT_RATIO if slower else STOPPED_RATIO if latency else HALVED_RATIO)
+        is_known = any(one.metric in CLIENT_LATENCY for one in latency)  # a server does not see what clients wait for
+        return done <= (THROUGHPUT_RATIO if slower else STOPPED_RATIO if is_known else HALVED_RATIO)
     more = change.during - change.normal
     if change.metric in SESSIONS:
         return more >= SESSIONS_MIN and change.during >= SESSIONS_RATIO * change.normal

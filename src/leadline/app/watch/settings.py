@@ -119,9 +119,9 @@ class StoreSettings(BaseModel):
     Attributes:
         folder: of the store; the user's own where it is left out. Incidents and facts are always here.
         victoriametrics: where samples are kept instead: an address, or all of its settings.
-        raw_days: samples as they came.
+        raw_days: samples as they came; those that are far apart stay as long as the roll-ups that they stand for.
         minute_days, ten_minutes_days, two_hours_days: roll-ups.
-        gib_max: of all of it; the oldest raw samples go first.
+        gib_max: of all of it; the oldest goes first.
     """
 
     model_config = _STRICT

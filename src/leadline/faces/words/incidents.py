@@ -18,6 +18,7 @@ _PER_SECOND = {"db_tps": "transactions", "db_qps": "queries", "job_iops": "I/Os"
 _SHORT = {
     "db_latency_ms": "each",
     "job_latency_ms": "per I/O",
+    "db_transaction_active_ms": "in the server",
     "db_schedule_lag_ms": "late",
     "db_active_sessions_count": "active sessions",
 }
@@ -26,6 +27,7 @@ _ORDER = {name: place for place, name in enumerate((*_PER_SECOND, *_SHORT))}
 _NAMES = {
     "db_latency_ms": "mean latency",
     "job_latency_ms": "mean I/O latency",
+    "db_transaction_active_ms": "mean time in the server",
     "db_schedule_lag_ms": "transactions start late by",
     "db_active_sessions_count": "active sessions",
 }

@@ -33,7 +33,15 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.incident import Change
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.rules._families.changes import LATENCY, LONGER_TRANSACTIONS, asked_for, changed, ratio, shown
+from leadline.rules._families.changes import (
+    LATENCY,
+    LONGER_TRANSACTIONS,
+    THROUGHPUT,
+    asked_for,
+    changed,
+    ratio,
+    shown,
+)
 
 META = RuleMeta(
     code="DBS158",
@@ -43,6 +51,7 @@ META = RuleMeta(
     uses=(
         *LATENCY,
         "db_sessions_count",
+        "db_logical_reads_per_s",
     ),
     thresholds={
         "sessions": Threshold(1.5, "ratio", "Judgement: more than the noise of a busy second"),
@@ -53,6 +62,7 @@ META = RuleMeta(
         "steady": Threshold(0.25, "ratio", "Judgement: of clients that always wait, as many are always at work"),
         "done": Threshold(1.1, "ratio", "Judgement: a tenth more transactions is more than noise"),
         "kept": Threshold(0.9, "ratio", "Judgement: a tenth fewer transactions is noise"),
+        "heavier": Threshold(2.0, "ratio", "Judgement: more of the same work reads as many pages for each transaction"),
     },
     explains=LONGER_TRANSACTIONS,
     clears=False,
@@ -70,7 +80,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if ratio(sessions) < context.limit("sessions"):
         return
     crowded = _is_crowded(context, sessions) if connected is None else ratio(connected) >= context.limit("connected")
-    if crowded or ratio(done) >= context.limit("done"):
+    if crowded or (ratio(done) >= context.limit("done") and not _is_heavier(context)):
         yield changed(
             context,
             sessions.entity,
@@ -78,6 +88,14 @@ def check(context: RuleContext) -> Iterator[Finding]:
             (sessions, connected, done),
             severity=None if ratio(done) >= context.limit("kept") else Severity.MEDIUM,
         )
+
+
+def _is_heavier(context: RuleContext) -> bool:
+    """Whether the transactions of the server read more pages each than before."""
+    done = {change.entity: change for name in THROUGHPUT for change in context.changes(name)}
+    read = [change for change in context.changes("db_logical_reads_per_s") if change.entity in done]
+    busiest = max(read, key=lambda change: change.during, default=None)
+    return busiest is not None and ratio(busiest) >= context.limit("heavier") * ratio(done[busiest.entity])
 
 
 def _is_crowded(context: RuleContext, sessions: Change) -> bool:

@@ -25,14 +25,15 @@ from .files import DONE, NUMBER, REFUSED, SEGMENTS, StoreFiles
 from .log import LogEntry, sync_folder
 from .pieces import StoredPiece, merged
 from .rollups import write_rollup
-from .segments import WrittenSegment, read_segment, write_segment
+from .segments import WrittenSegment, distance_s, read_segment, write_segment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HOUR_S, DAY_S = 3600, 86_400
-MINUTE_STEP_S = 60  # made of the raw samples of a day when these go: until then they answer themselves
-STEPS_S = (600, 7200, DAY_S)  # made when a day is complete
+MINUTES_STEPS_S = (MINUTE_STEP_S, TEN_MINUTES_STEP_S) = (60, 600)  # made when raw samples go: until then these answer
+CELL_SAMPLES_MIN = 12  # Measured: lowest, highest, sum and sketch of fewer take more room than the samples
+STEPS_S = (7200, DAY_S)  # made when a day is complete
 LATE_S = 3600  # a day is complete so long after its end. Source: vCenter posts storage counters 40 minutes late
 LOGS_AT_ONCE = 4  # Judgement: 256 MiB of samples in memory
 CELLS_AT_ONCE = 1 << 25  # values of a metric in memory while a day is put together: 128 MiB
@@ -105,43 +106,60 @@ class Compaction:
         """Remove what is older than its retention, then the oldest of what is beyond the quota.
 
         Raises:
-            OSError: the minutes of days that lose their raw samples cannot be written.
+            OSError: the roll-ups of days that lose their raw samples cannot be written.
         """
         segments = self.files.catalogue.segments()
-        old = [s for s in segments if s.end_ns + round(limits.keep_s[s.step_s] * NS_PER_S) <= now_ns]
-        raw: defaultdict[tuple[int, str], list[Segment]] = defaultdict(list)
-        for segment in old:
-            if segment.step_s == 0:
-                raw[segment.day, segment.metric].append(segment)
-        minutes_from_ns = now_ns - round(limits.keep_s[MINUTE_STEP_S] * NS_PER_S)
+        days: defaultdict[tuple[int, str], list[Segment]] = defaultdict(list)
         rolled_up_days = {(segment.day, segment.metric) for segment in segments if segment.step_s}
-        for (day, metric), parts in raw.items():
+        for segment in segments:
+            is_complete = (segment.day, segment.metric) in rolled_up_days
+            if segment.step_s == 0 and is_complete and _is_over(segment, now_ns, limits.keep_s[0]):
+                days[segment.day, segment.metric].append(segment)
+        for (day, metric), parts in days.items():
             if self.is_over.is_set():
                 return
-            if (day, metric) not in rolled_up_days:
-                continue  # the day is not complete
+            asked = [step_s for step_s in MINUTES_STEPS_S if not _is_over(parts[-1], now_ns, limits.keep_s[step_s])]
             is_whole = any(part.span_s == DAY_S for part in parts)
-            with self._undone_on_error():
-                if is_whole and (day + 1) * NS_PER_DAY > minutes_from_ns:
-                    self._roll_up(day, metric, self._slabs(metric, parts), [MINUTE_STEP_S])
-                late = 0 if is_whole else sum(part.sample_count for part in parts)
-                self._commit(parts, state={REFUSED: self.files.catalogue.state(REFUSED) + late})
-        rolled_up = [segment for segment in old if segment.step_s]
+            if not is_whole or set(asked) <= set(self._steps_instead(parts)):  # else they stand for their cells
+                self._let_raw_go(day, metric, parts, asked)
+        rolled_up = [one for one in segments if one.step_s and _is_over(one, now_ns, limits.keep_s[one.step_s])]
         if rolled_up:
             self._commit(rolled_up)
         self._keep_quota(limits.bytes_max - log_bytes)
 
+    def _steps_instead(self, parts: Sequence[Segment]) -> list[int]:
+        """The steps whose cells have enough samples each to take less room than these."""
+        between_s = min(distance_s(self.files.folder / part.path) for part in parts)
+        return [step_s for step_s in MINUTES_STEPS_S if step_s >= CELL_SAMPLES_MIN * between_s]
+
+    def _let_raw_go(self, day: int, metric: str, parts: Sequence[Segment], steps_s: Sequence[int]) -> None:
+        """Put roll-ups in the place of the raw samples of a day; what came later than these is counted as refused."""
+        is_whole = any(part.span_s == DAY_S for part in parts)
+        with self._undone_on_error():
+            if is_whole:
+                self._roll_up(day, metric, self._slabs(metric, parts), steps_s)
+            late = 0 if is_whole else sum(part.sample_count for part in parts)
+            self._commit(parts, state={REFUSED: self.files.catalogue.state(REFUSED) + late})
+
     def _keep_quota(self, bytes_max: int) -> None:
-        segments = self.files.catalogue.segments()
-        size = sum(segment.size_bytes for segment in segments)
-        dropped = []
-        for segment in sorted(segments, key=lambda s: (s.step_s, s.start_ns, s.turn)):
-            if size <= bytes_max:
-                break
-            size -= segment.size_bytes
-            dropped.append(segment)
-        if dropped:
-            self._commit(dropped)
+        """Make room by the oldest: raw samples become ten minutes; these go where they take more than the samples."""
+        while not self.is_over.is_set():
+            segments = self.files.catalogue.segments()
+            if sum(segment.size_bytes for segment in segments) <= bytes_max:
+                return
+            minutes = [segment for segment in segments if 0 < segment.step_s <= TEN_MINUTES_STEP_S]
+            days = {(s.day, s.metric) for s in segments if s.step_s == 0 and s.span_s == DAY_S}
+            raw = [segment for segment in segments if (segment.day, segment.metric) in days and segment.step_s == 0]
+            if sum(segment.size_bytes for segment in raw) > sum(segment.size_bytes for segment in minutes):
+                oldest = min(raw, key=_age)
+                parts = [part for part in raw if (part.day, part.metric) == (oldest.day, oldest.metric)]
+                steps_s = [step_s for step_s in self._steps_instead(parts) if step_s == TEN_MINUTES_STEP_S]
+                self._let_raw_go(oldest.day, oldest.metric, parts, steps_s)
+                continue
+            unfinished = [segment for segment in segments if segment.step_s == 0]
+            if not (least := minutes or unfinished or segments):
+                return
+            self._commit([min(least, key=_age)])
 
     def _hours(self, entries: Sequence[LogEntry]) -> None:
         by_metric: defaultdict[str, list[StoredPiece]] = defaultdict(list)
@@ -248,6 +266,16 @@ class Compaction:
                     (self.files.folder / segment.path).unlink(missing_ok=True)
             self._waiting.clear()
             raise
+
+
+def _is_over(segment: Segment, now_ns: int, keep_s: float) -> bool:
+    """Whether a segment is older than it is to be kept."""
+    return segment.end_ns + round(keep_s * NS_PER_S) <= now_ns
+
+
+def _age(segment: Segment) -> tuple[int, int, int]:
+    """What orders segments from the oldest on, of one time the one with the shorter cells first."""
+    return segment.start_ns, segment.step_s, segment.turn
 
 
 def _measured(piece: StoredPiece) -> StoredPiece:

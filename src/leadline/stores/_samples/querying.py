@@ -20,7 +20,7 @@ from .rollups import read_rollup
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_EDGE_S = 600  # cells of days of which a span has only a part
+_EDGE_S = 600  # cells of days of which a span has only a part, where there are any
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class StoredRollUps:
         return on_grid(parts, _numbers(parts), starts_ns, step_ns)
 
     def whole(self, start_ns: int, end_ns: int) -> Cells:
-        """One cell per entity, of all of a span; where raw samples are gone, of the cells of 10 minutes it touches."""
+        """One cell per entity, of all of a span; where raw samples are gone, of the shortest cells it touches."""
         parts: list[Cells] = []
         for source in self._sources(start_ns, end_ns, None):
             parts.extend(map(_single, source.longest(start_ns, end_ns)))
@@ -102,7 +102,8 @@ class _DaySource:
             return self.cells(DAY_S * NS_PER_S, first_ns, last_ns)
         if self._has_all_raw:
             return self._of_raw(DAY_S * NS_PER_S, (max(start_ns, first_ns), min(end_ns, last_ns)))
-        edge_ns = _EDGE_S * NS_PER_S
+        kept = [segment.step_s for segment in self.view.segments if segment.step_s >= _EDGE_S]
+        edge_ns = min(kept, default=_EDGE_S) * NS_PER_S
         return self.cells(edge_ns, start_ns // edge_ns * edge_ns, -(-end_ns // edge_ns) * edge_ns)
 
     @property

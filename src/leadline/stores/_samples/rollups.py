@@ -21,8 +21,10 @@ from leadline.core.system.extras import require
 
 from .cells import Cells
 from .segments import (
+    EXPONENT_MAX,
     FORMAT,
     KEY,
+    NUMBER_MAX,
     WrittenSegment,
     as_decimals,
     flat_column,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     from .pieces import EntityRegister
 
+LOSS_MAX = 1e-6  # of a total; what float32 makes of decimals is a tenth of that
 _LISTS = ("lowest", "highest", "total", "float_lowest", "float_highest", "float_total", "count", "buckets")
 _SKETCH = ("key", "weight")
 _KINDS = ("int32", "int32", "int64", "float32", "float32", "float64", "int32", "int32", "int32", "int32")
@@ -83,10 +86,7 @@ def _columns_of(part: Cells) -> tuple[dict[str, Any], bool]:
     pa = require("pyarrow")
     k, n = part.count.shape
     missing = part.count == 0
-    exponents, numbers = as_decimals(np.hstack([part.lowest, part.highest]))
-    scale = np.power(10.0, np.maximum(exponents, 0))[:, None]
-    total = np.rint(part.total * scale)
-    exponents[np.abs(total).max(axis=1, initial=0) > 2**53] = -1
+    exponents, numbers, total = _decimals(part)
     is_float = exponents < 0
     rows_end = np.searchsorted(part.cell, np.arange(k + 1) * n).astype(np.int32)
     widths = np.bincount(part.cell, minlength=k * n).astype(np.int32).reshape(k, n)
@@ -95,7 +95,7 @@ def _columns_of(part: Cells) -> tuple[dict[str, Any], bool]:
         "exponent": pa.array(exponents),
         "lowest": list_column(numbers[:, :n], ~is_float, missing),
         "highest": list_column(numbers[:, n:], ~is_float, missing),
-        "total": list_column(np.where(is_float[:, None], 0, total).astype(np.int64), ~is_float),
+        "total": list_column(total, ~is_float),
         "float_lowest": list_column(part.lowest, is_float, missing),
         "float_highest": list_column(part.highest, is_float, missing),
         "float_total": list_column(part.total, is_float),
@@ -104,6 +104,28 @@ def _columns_of(part: Cells) -> tuple[dict[str, Any], bool]:
         "key": pa.ListArray.from_arrays(pa.array(rows_end), pa.array(part.key.astype(np.int32))),
         "weight": pa.ListArray.from_arrays(pa.array(rows_end), pa.array(part.weight)),
     }, bool(is_float.any())
+
+
+def _decimals(part: Cells) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int64]]:
+    """Exponents [k], numbers [k, 2n] of lowest and highest, totals [k, n]; exponent -1 where decimals lose something.
+
+    The samples between the lowest and the highest may have more decimal places than these.
+    """
+    exponents, numbers = as_decimals(np.hstack([part.lowest, part.highest]))
+    open_rows = np.flatnonzero(exponents >= 0)
+    while len(open_rows):
+        scaled = part.total[open_rows] * np.power(10.0, exponents[open_rows])[:, None]
+        loss = np.abs(scaled - np.rint(scaled))
+        open_rows = open_rows[(loss > LOSS_MAX * np.abs(scaled)).any(axis=1)]
+        more = np.abs(numbers[open_rows].astype(np.int64)).max(axis=1, initial=0) * 10
+        fits = (exponents[open_rows] < EXPONENT_MAX) & (more <= NUMBER_MAX)
+        exponents[open_rows[~fits]] = -1
+        open_rows = open_rows[fits]
+        exponents[open_rows] += 1
+        numbers[open_rows] *= 10
+    total = np.rint(part.total * np.power(10.0, np.maximum(exponents, 0))[:, None])
+    exponents[np.abs(total).max(axis=1, initial=0) > 2**53] = -1
+    return exponents, numbers, np.where(exponents[:, None] < 0, 0, total).astype(np.int64)
 
 
 def read_rollup(path: Path, register: EntityRegister, wanted: NDArray[np.bool_] | None) -> list[Cells]:

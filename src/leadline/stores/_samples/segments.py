@@ -231,6 +231,14 @@ def grid_rows(
             group += count
 
 
+@lru_cache(maxsize=1 << 14)  # asked for each time a store is maintained
+def distance_s(path: Path) -> float:
+    """How far apart the samples of most series of a file are, seconds; infinite where they have one each."""
+    grids = json.loads(require("pyarrow.parquet").read_metadata(path).metadata[KEY])["grids"]
+    times_ns = unpacked_times(max(grids, key=lambda grid: grid["rows"] * len(unpacked_times(grid["times"])))["times"])
+    return float(np.median(np.diff(times_ns))) / 1e9 if len(times_ns) > 1 else float("inf")
+
+
 def read_segment(
     path: Path, register: EntityRegister, metric: str, wanted: NDArray[np.bool_] | None
 ) -> list[StoredPiece]:
