@@ -146,12 +146,13 @@ def cause_of(capture: str) -> str | None:
 
 
 def wait_until_closed(store: IncidentStore, since_ns: int) -> list[LiveIncident]:
-    """The incidents of a fault, when none is open any more, or when that took too long."""
+    """The incidents of a fault, when none is open any more and each has its recording, or when that took too long."""
     deadline = time.monotonic() + CLOSE_WAIT_S
     while True:
         time.sleep(5.0)
         some = [one for one in store.between(since_ns, time.time_ns()) if one.seen_ns >= since_ns]
-        if (some and not any(one.is_open for one in some)) or time.monotonic() > deadline:
+        are_over = bool(some) and all(not one.is_open and one.capture and Path(one.capture).exists() for one in some)
+        if are_over or time.monotonic() > deadline:
             return some
 
 

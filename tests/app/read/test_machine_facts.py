@@ -266,6 +266,27 @@ def test_two_servers_and_one_configuration_are_not_matched(root: Path) -> None:
     assert "open_files_limit_count" not in cluster
 
 
+def test_a_cluster_that_does_not_run_is_not_the_database(root: Path) -> None:
+    """Debian makes a cluster when the package is installed; the server may be another one, in a folder of its own."""
+    (root / "wal disk/other").mkdir(parents=True)
+    put(root, "proc/900/cmdline", "/usr/lib/postgresql/15/bin/postgres\0-D\0/wal disk/other\0-p\0005433\0")
+    (other,) = record_facts(root, NOW)["guests"][0]["databases"]
+    assert (other["name"], other["data_device"], other["open_files_limit_count"]) == ("postgresql", "sdc", 1024)
+    put(root, "proc/950/comm", "postgres\n")
+    put(root, "proc/950/stat", "950 (postgres) S 1 950 950 0 -1")
+    put(root, "proc/950/cmdline", "/usr/lib/postgresql/16/bin/postgres\0-D/pgdata/16/main\0")
+    put(root, "proc/950/limits", "Max open files            4096                 4096                 files     \n")
+    both = record_facts(root, NOW)["guests"][0]["databases"]
+    limits = {one["name"]: (one["data_device"], one["open_files_limit_count"]) for one in both}
+    assert limits == {"16-main": ("dm-0", 4096), "postgresql": ("sdc", 1024)}
+
+
+def test_a_data_folder_of_a_container_is_none_of_the_machine(root: Path) -> None:
+    put(root, "proc/900/cmdline", "postgres\0-D\0/var/lib/postgresql/data\0")
+    (cluster,) = record_facts(root, NOW)["guests"][0]["databases"]
+    assert cluster["name"] == "16-main"
+
+
 @pytest.mark.parametrize(
     ("vendor", "flags", "expected"),
     [

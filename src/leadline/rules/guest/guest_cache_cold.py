@@ -2,7 +2,8 @@
 
 Finds:
     A disk that reads at least three times as much as in the normal time, and at least 20 reads per second more, while
-    not more transactions end (1.3) and the database asks for no more pages of its own (1.5).
+    not more transactions end (1.3) and the database asks for no more pages of its own (1.5). Where the database times
+    its reads of data files, they must take it more time, too (1.5): else somebody else reads.
 
 Why:
     Memory that held the working set was taken or emptied: a limit of a control group, another program, a balloon, a
@@ -34,6 +35,7 @@ from leadline.estate.language.database_disks import database_disks
 from leadline.rules._families.changes import changed, ratio, shown, throughput
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
+_WAITED = ("db_data_read_time_pct", "db_data_read_latency_ms")
 _ASKED = ("db_page_reads_per_s", "db_logical_reads_per_s", "db_rows_scanned_per_s")
 
 META = RuleMeta(
@@ -43,6 +45,7 @@ META = RuleMeta(
     needs=("disk_reads_per_s|disk_iops", "db_tps|db_qps"),
     uses=(
         *_ASKED,
+        *_WAITED,
         "guest_memory_cached_mib",
         "guest_major_faults_per_s",
     ),
@@ -51,6 +54,7 @@ META = RuleMeta(
         "least": Threshold(20.0, "per_s", "Judgement: fewer are noise on any disk"),
         "done": Threshold(1.3, "ratio", "Judgement: with more transactions it is more work"),
         "asked": Threshold(1.5, "ratio", "Judgement: what the mix varies"),
+        "waited": Threshold(1.5, "ratio", "Judgement: reads that come from disk take many times as long"),
     },
     explains=(*GUEST_AND_DATABASE_WAIT_FOR_DISK, "vm-iops-limit-hit"),
     clears=False,
@@ -77,6 +81,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
         return
     asked = [context.change(name) for name in _ASKED]
     if max(ratio(change) for change in asked) >= context.limit("asked"):
+        return
+    waited = [change for name in _WAITED if (change := context.change(name)) is not None]
+    if waited and max(ratio(change) for change in waited) < context.limit("waited"):
         return
     guest = reads.entity.ancestor(EntityKind.GUEST) or reads.entity
     cached = context.change("guest_memory_cached_mib", EntityKind.GUEST)
