@@ -19,7 +19,7 @@ from xml.parsers.expat import ExpatError
 from leadline._core import CoreError, VspherePerfAnswer
 from leadline.collectors._vcenter_live_columns import LiveColumns, Placing
 from leadline.collectors._vcenter_live_counters import in_chunks, live_counters
-from leadline.collectors._vcenter_live_estate import LiveEstate, Reader, Reference
+from leadline.collectors._vcenter_live_estate import LiveEstate, Reader
 from leadline.collectors._vcenter_live_events import EventReader
 from leadline.collectors._vcenter_live_late import GivenSamples, LiveGap
 from leadline.collectors._vcenter_live_soap import (
@@ -29,6 +29,7 @@ from leadline.collectors._vcenter_live_soap import (
     metric_ids,
     query_spec,
 )
+from leadline.collectors._vcenter_live_states import Reference
 from leadline.core.contracts.collector import Access
 from leadline.core.model.capture import NS_PER_S, Capture, SeriesGroup, SourceInfo, Warn
 from leadline.core.model.entities import Entity, Inventory

@@ -1,27 +1,24 @@
 """The estate of a live vCenter: what the collector reads at the start, and what changed since.
 
-Every minute the names, hosts and states of VMs and hosts are asked for again, which is little. A VM that moved, was
-reconfigured, started or stopped is then read anew; when hosts, datastores or clusters changed everything is.
+vCenter tells which names, hosts and states changed. A VM that moved, was reconfigured, started or stopped is then read
+anew; when hosts, datastores or clusters changed everything is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from http.client import RemoteDisconnected
 from typing import Any
 
 from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors._vcenter_estate import VcenterInventory
+from leadline.collectors._vcenter_live_states import ObjectStates, Reference, State
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.knowledge.vcenter_session import id_of, objects, of
 
-Reference = tuple[str, str]  # type and id of a managed object
 Reader = Callable[[Any, VcenterInventory, Callable[[str, Entity, dict[str, Any]], None]], None]
-_VM_STATE = ["name", "runtime.host", "runtime.powerState", "config.template", "config.changeVersion"]
-_HOST_STATE = ["name", "runtime.connectionState", "runtime.powerState"]
-_OTHERS = ("Datastore", "ClusterComputeResource")
 
 
 @dataclass(slots=True)
@@ -41,24 +38,40 @@ class LiveEstate:
     estate: VcenterInventory = field(init=False)
     version: int = 0
     on: dict[Reference, Entity] = field(default_factory=dict)
-    _states: dict[Reference, tuple[Any, ...]] = field(default_factory=dict)
+    _states: ObjectStates | None = None
+    _known: dict[Reference, State] = field(default_factory=dict)
     _nics: dict[Entity, dict[str, str]] = field(default_factory=dict)
     _stores: dict[str, str] = field(default_factory=dict)
 
     def refresh(self, content: Any) -> bool:  # noqa: ANN401
         """Read what changed; whether anything did."""
-        states = self._asked_states(content)
-        if states == self._states and self.version:
+        states = self._asked(content)
+        if states == self._known and self.version:
             return False
-        changed = {key for key in states.keys() | self._states.keys() if states.get(key) != self._states.get(key)}
+        changed = {key for key in states.keys() | self._known.keys() if states.get(key) != self._known.get(key)}
         if not self.version or any(kind != "VirtualMachine" for kind, _ in changed):
             self._read_all(content)
         else:
             self._read_vms(content, {key for _, key in changed}, {key for _, key in states})
-        self._states = states
+        self._known = states  # not before all was read: what breaks off is read the next time
         self.on = dict(self._with_samples())
         self.version += 1
         return True
+
+    def _asked(self, content: Any) -> dict[Reference, State]:  # noqa: ANN401
+        """The states now, but for those of templates."""
+        if self._states is None or self._states.stub is not content.propertyCollector._stub:
+            self._states = ObjectStates(content)
+        try:
+            self._states.update()
+        except RemoteDisconnected:  # what a server cannot tell the changes of it tells as a whole
+            self._states = ObjectStates(content)
+            self._states.update()
+        states = {key: dict(state) for key, state in self._states.states.items() if not state.get("config.template")}
+        for (kind, key), state in states.items():
+            if kind == "Datastore":
+                self._note_store(state.pop("summary.url", None) or "", key, str(state.get("name")))
+        return states
 
     def part_name(self, owner: Entity, kind: EntityKind, instance: str) -> str:
         """What the inventory calls an instance: a network adapter by its label, a datastore by its name."""
@@ -72,29 +85,6 @@ class LiveEstate:
         """How many vCPUs a VM has."""
         count = self.estate.inventory.get(vm, "vcpu_count")
         return None if count is None else int(count)
-
-    def _asked_states(self, content: Any) -> dict[Reference, tuple[Any, ...]]:  # noqa: ANN401
-        from pyVmomi import vim  # noqa: PLC0415 - 0.5 s that only what talks to vCenter needs
-
-        refused: Any = VcenterInventory(Inventory(), self.name).refused
-        ask = partial(objects, content, refused=refused)
-        states: dict[Reference, tuple[Any, ...]] = {}
-        asked = [(vim.VirtualMachine, _VM_STATE), (vim.HostSystem, _HOST_STATE), (vim.Datastore, ["name", "summary"])]
-        if content.about.apiType == "VirtualCenter":
-            asked.append((vim.ClusterComputeResource, ["name"]))
-        for type_of, names in asked:
-            kind = type_of.__name__.rpartition(".")[2]
-            for reference, properties in ask(type_of, names):
-                key = id_of(reference)
-                if kind == "Datastore":
-                    name = str(properties.get("name"))
-                    self._note_store(str(of(properties.get("summary"), "url") or ""), key, name)
-                    states[kind, key] = (name,)
-                elif kind == "VirtualMachine" and properties.get("config.template"):
-                    continue
-                else:
-                    states[kind, key] = tuple(_plain(properties.get(name)) for name in names)
-        return states
 
     def _note_store(self, url: str, key: str, name: str) -> None:
         """A datastore is an instance by the name of its folder, which its address ends with."""
@@ -143,20 +133,13 @@ class LiveEstate:
         """VMs that run, hosts that are connected, datastores and clusters."""
         estate = self.estate
         listed: list[tuple[Reference, Entity]] = []
-        for (kind, key), state in self._states.items():
-            if kind == "VirtualMachine" and state[2] == "poweredOn" and key in estate.vms:
+        for (kind, key), state in self._known.items():
+            if kind == "VirtualMachine" and state.get("runtime.powerState") == "poweredOn" and key in estate.vms:
                 listed.append(((kind, key), estate.vms[key]))
-            elif kind == "HostSystem" and state[1] == "connected" and key in estate.hosts:
+            elif kind == "HostSystem" and state.get("runtime.connectionState") == "connected" and key in estate.hosts:
                 listed.append(((kind, key), estate.hosts[key]))
             elif kind == "Datastore" and key in estate.datastores:
                 listed.append(((kind, key), estate.datastores[key]))
             elif kind == "ClusterComputeResource":
-                listed.append(((kind, key), Entity(EntityKind.CLUSTER, str(state[0]))))
+                listed.append(((kind, key), Entity(EntityKind.CLUSTER, str(state.get("name")))))
         return listed
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401
-    """A property as a value that can be compared: the id of an object, else its text."""
-    if value is None:
-        return None
-    return id_of(value) if hasattr(value, "_GetMoId") else str(value)
