@@ -65,6 +65,7 @@ FILES = {
         "src/leadline/notifiers/$module.py": "notifier.py.txt",
         "tests/notifiers/test_$module.py": "notifier_test.py.txt",
     },
+    "guide": {"src/leadline/guides/$module.py": "guide.py.txt"},
 }
 
 

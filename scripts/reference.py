@@ -33,6 +33,7 @@ TITLES = {
     "experiment": "Published figures",
     "planner": "Planners",
     "notifier": "Receivers of notices",
+    "guide": "Guides",
 }
 
 

@@ -29,6 +29,7 @@ UNIT_FOLDERS = (
     "src/leadline/experiments",
     "src/leadline/planners",
     "src/leadline/notifiers",
+    "src/leadline/guides",
 )
 STRAY = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|/work/|/root/|localhost:\d+/simple|pythonhosted")
 

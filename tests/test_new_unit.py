@@ -29,6 +29,7 @@ WORDS = {
     "experiment": ["experiment", "foo-latency"],
     "planner": ["planner", "foo-size"],
     "notifier": ["notifier", "foo-pager"],
+    "guide": ["guide", "slow-foo"],
 }
 CONFORMANCE = (
     "tests/test_house_rules.py",
@@ -38,6 +39,7 @@ CONFORMANCE = (
     "tests/importers/test_fuzz.py",
     "tests/planners/test_contract.py",
     "tests/notifiers/test_contract.py",
+    "tests/guides/test_contract.py",
     "tests/experiments/test_conformance.py",
 )
 COPIED = ("src", "tests", "examples", "scripts", "benches")

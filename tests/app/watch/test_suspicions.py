@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.watch.suspicions import places_of, suspicions_of
 from leadline.core.model.answer import Feeling, Felt
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
@@ -68,6 +69,17 @@ def estate() -> Inventory:
         inventory.add(Entity.parse(f"host:esx1/vm:db{number}/virtual-disk:scsi0:0"), "x", datastore="gold")
     inventory.add(Entity.parse("datastore:gold"), "x")
     return inventory
+
+
+@pytest.mark.parametrize(("during", "is_wrong"), [(0.5, False), (0.05, True)], ids=["half the work", "a standstill"])
+def test_less_work_that_nothing_explains_is_no_incident_of_a_watch(during: float, is_wrong: bool) -> None:
+    """At the end of a day users ask for less; only who complains says that they wait."""
+    noise = np.random.default_rng(1)
+    values = noise.normal(1.0, 0.05, 300) * np.where(np.arange(300) < 240, 250.0, 250.0 * during)
+    times = np.arange(NOW - 299, NOW + 1, dtype=np.int64) * S
+    group = SeriesGroup("db_tps", [Entity.parse("database:orders")], times, values[None, :], 1.0)
+    capture = Capture([group], [SourceInfo("x", "x", "x")])
+    assert bool(suspicions_of(diagnose(capture), capture, NOW * S)) is is_wrong
 
 
 def test_a_guest_its_database_and_its_vm_are_one_place() -> None:

@@ -96,6 +96,15 @@ def advice_of(rule: str) -> list[str]:
     return [row["advice"] for row in _rows("advice.csv") if rule in row["rules"].split()]
 
 
+def advice_text(name: str) -> str:
+    """The advice of a row, by its name in the catalogue.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {row["catalogue"]: row["advice"] for row in _rows("advice.csv")}[name]
+
+
 def proven_on(importer: str) -> str:
     """How many real files of how many authors an importer has read; recordings of our own making are not counted."""
     row = next((row for row in _rows("real_files.csv") if row["importer"] == importer), None)

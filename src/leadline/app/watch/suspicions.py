@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose.incidents import FELT, POINT_COUNT_MIN
+from leadline.app.diagnose.incidents import FELT, POINT_COUNT_MIN, STOPPED_RATIO, THROUGHPUT
 from leadline.app.watch.judging import rule_duration_s
 from leadline.core.model.answer import Felt
 from leadline.core.model.capture import NS_PER_S
@@ -77,7 +77,7 @@ def suspicions_of(
     felt = [
         _felt(place, answer, inventory)
         for place, answer in enumerate(diagnosis.answers)
-        if answer.incident is not None and answer.incident.window.end_ns >= since_ns
+        if answer.incident is not None and answer.incident.window.end_ns >= since_ns and not _is_less_work(answer)
     ]
     taken = {rule for one in felt for rule in one.rules}
     least = Severity.HIGH if felt or _is_users_state_known(diagnosis, capture, since_ns) else Severity.MEDIUM
@@ -89,6 +89,17 @@ def suspicions_of(
         if finding.rule not in taken
     ]
     return (*felt, *limits)
+
+
+def _is_less_work(answer: Answer) -> bool:
+    """Whether all that was felt is that fewer transactions ended, and nothing explains it.
+
+    Who complains knows that users wait; a watch knows only that they asked for less, as at the end of every day.
+    """
+    symptoms = () if answer.incident is None else answer.incident.symptoms
+    if answer.cause is not None or not symptoms:
+        return False
+    return all(one.metric in THROUGHPUT and one.during > STOPPED_RATIO * one.normal for one in symptoms)
 
 
 def _is_users_state_known(diagnosis: Diagnosis, capture: Capture, since_ns: int) -> bool:

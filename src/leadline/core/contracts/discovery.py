@@ -24,6 +24,7 @@ KINDS = {
     "experiment": "leadline.experiments",
     "planner": "leadline.planners",
     "notifier": "leadline.notifiers",
+    "guide": "leadline.guides",
 }
 
 

@@ -15,6 +15,7 @@ HEADINGS = {
     "experiment": ("Setup", "Run", "Limits"),
     "planner": ("Answers", "Method", "Assumptions", "Bends", "Sources"),
     "notifier": ("Sends", "Settings", "When it fails", "Sources"),
+    "guide": ("For", "Ends", "Sources"),
     "fault": ("Injects", "Seen as", "Parameters", "Sources"),
 }
 _HEADING = re.compile(r"^([A-Z][A-Za-z -]+):$")

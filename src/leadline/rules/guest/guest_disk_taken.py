@@ -3,12 +3,12 @@
 Finds:
     Programs that are no database read, or write, at least a third of all that programs read or write, at least 1 MiB/s
     more than in the normal time, while a disk of the machine makes requests wait: 5 ms or more, and twice as long as in
-    the normal time. The three busiest are named. A program is left out where that disk moved less than half of what the
-    program did, and another disk as much. Without processes in the recording: a disk that writes or reads at
-    least 1.5 times as much as in the normal time, while the database itself wrote and read no more, and
-    fewer transactions end. Where what others move is little beside the database: a disk that serves at least 1.5 times
-    as many writes, each of which waits 1.5 times as long, while the database asks for no more, and a program that came
-    with them and writes no more than the disk's rise.
+    the normal time. Where it is known which disks the database lies on, only these count. The three busiest are named.
+    A program is left out where that disk moved less than half of what the program did, and another disk as much.
+    Without processes in the recording: a disk that writes or reads at least 1.5 times as much as in the normal time,
+    while the database itself wrote and read no more, and fewer transactions end. Where what others move is little
+    beside the database: a disk that serves at least 1.5 times as many writes, each of which waits 1.5 times as long,
+    while the database asks for no more, and a program that came with them and writes no more than the disk's rise.
 
 Why:
     A disk serves whoever asks. A copy, a backup agent, a log shipper or an unpacking archive takes its requests, and
@@ -37,6 +37,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.language.database_disks import database_disks
 from leadline.rules._families.changes import changed, evidence, ratio, shown, throughput
 from leadline.rules._families.levels import looked_at
 from leadline.rules._families.programs import SHOWN_COUNT, Consumer, programs
@@ -120,7 +121,7 @@ def _by_requests(context: RuleContext) -> Iterator[Finding]:
     used = programs(context, _MOVED["write"][0], looked_at(context))
     moved = {change.entity: change for change in context.changes(_MOVED["write"][1], EntityKind.BLOCK_DEVICE)}
     waits = {change.entity: change for name in _WAITS for change in context.changes(name, EntityKind.BLOCK_DEVICE)}
-    for requests in context.changes("disk_writes_per_s", EntityKind.BLOCK_DEVICE):
+    for requests in _of_database(context, context.changes("disk_writes_per_s", EntityKind.BLOCK_DEVICE)):
         disk, wait = moved.get(requests.entity), waits.get(requests.entity)
         is_more = ratio(requests) >= context.limit("more")
         if not is_more or requests.during - requests.normal < context.limit("requests") or disk is None or wait is None:
@@ -195,7 +196,18 @@ def _slow_disk(context: RuleContext, rates: dict[Entity, float], moved_kib_per_s
             change.entity for change in changes if ratio(change) >= context.limit("slower")
         }
         slow = {entity: value for entity, value in slow.items() if entity not in same}
-    return max(slow.items(), key=lambda one: one[1], default=None)
+    its_disks = database_disks(context)
+    return max(
+        ((disk, value) for disk, value in slow.items() if not its_disks or disk in its_disks),
+        key=lambda one: one[1],
+        default=None,
+    )
+
+
+def _of_database(context: RuleContext, changes: list[Change]) -> list[Change]:
+    """The changes of disks that the database lies on; all where that is not known."""
+    its_disks = database_disks(context)
+    return [change for change in changes if not its_disks or change.entity in its_disks]
 
 
 def _rates(context: RuleContext, way: str) -> dict[Entity, float]:
@@ -227,7 +239,8 @@ def _by_change(context: RuleContext) -> Iterator[Finding]:
         return
     for way, (_, by_disk) in _MOVED.items():
         own_work = [change for change in map(context.change, _OWN[way]) if change is not None]
-        disk = context.change(by_disk, EntityKind.BLOCK_DEVICE)
+        disks = _of_database(context, context.changes(by_disk, EntityKind.BLOCK_DEVICE))
+        disk = max(disks, key=lambda change: max(change.normal, change.during), default=None)
         if disk is None or not own_work or max(ratio(change) for change in own_work) >= context.limit("own"):
             continue
         most = max(context.limit("more"), context.limit("more") * max(ratio(change) for change in own_work))

@@ -1,0 +1,98 @@
+"""A guide walked: its steps, each with what the recordings at hand show of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, cast
+
+from leadline.app.explain.explaining import advice_text
+from leadline.core.contracts.discovery import load_unit
+from leadline.core.model.vocabulary import Severity
+
+if TYPE_CHECKING:
+    from leadline.core.contracts.guide import Guide, GuideMeta, GuideStep
+    from leadline.core.model.finding import Diagnosis, Finding, Skipped
+
+
+class StepState(StrEnum):
+    """What is known of a step."""
+
+    PROBLEM = "problem"  # at least one of its rules has a finding
+    NOTHING = "nothing wrong"  # all that could be checked is as it should be
+    NOT_RECORDED = "not recorded"  # none of its rules could be asked
+    BY_HAND = "by hand"  # no rule answers it
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedStep:
+    """A step with what is known of it.
+
+    Attributes:
+        step: of the guide.
+        state: in a word.
+        findings: of its rules, the gravest first; information is none.
+        checked: names of rules that ran and found nothing.
+        missing: its rules that could not run, with what they need; empty where nothing was recorded at all.
+        advice: sentences that no rule checks.
+    """
+
+    step: GuideStep
+    state: StepState
+    findings: tuple[Finding, ...]
+    checked: tuple[str, ...]
+    missing: tuple[Skipped, ...]
+    advice: tuple[str, ...]
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether every rule of the step could be asked."""
+        return bool(self.findings or self.checked) and not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A guide with the state of each step.
+
+    Attributes:
+        name: of the guide.
+        meta: of the guide.
+        steps: in their order.
+        first: where to begin: of a ladder the first step with a problem; None elsewhere, or where there is none.
+    """
+
+    name: str
+    meta: GuideMeta
+    steps: tuple[WalkedStep, ...]
+    first: WalkedStep | None
+
+
+def walk(name: str, diagnosis: Diagnosis | None) -> Walk:
+    """A guide with what a diagnosis says of each step; None where nothing was recorded.
+
+    Raises:
+        UsageError: there is no such guide.
+    """
+    meta = cast("Guide", load_unit("guide", name)).META
+    steps = tuple(_walked(step, diagnosis) for step in meta.steps)
+    first = next((one for one in steps if one.state is StepState.PROBLEM), None) if meta.is_ladder else None
+    return Walk(name, meta, steps, first)
+
+
+def _walked(step: GuideStep, diagnosis: Diagnosis | None) -> WalkedStep:
+    advice = tuple(map(advice_text, step.advice))
+    if diagnosis is None:
+        state = StepState.NOT_RECORDED if step.rules else StepState.BY_HAND
+        return WalkedStep(step, state, (), (), (), advice)
+    asked = set(step.rules)
+    findings = [one for one in diagnosis.findings if one.rule in asked and one.severity > Severity.INFO]
+    with_findings = {one.rule for one in findings}
+    checked = tuple(rule for rule in step.rules if rule in diagnosis.rules_run and rule not in with_findings)
+    missing = tuple(one for one in diagnosis.skipped if one.rule in asked)
+    if not step.rules:
+        state = StepState.BY_HAND
+    elif findings:
+        state = StepState.PROBLEM
+    else:
+        state = StepState.NOTHING if checked else StepState.NOT_RECORDED
+    return WalkedStep(step, state, tuple(findings), checked, missing, advice)

@@ -1,0 +1,1 @@
+"""Guides: a file here is a workflow that `leadline guide` walks, found by its name."""
