@@ -14,12 +14,13 @@ import pytest
 import yaml
 
 from leadline.app.diagnose.diagnosing import metrics_read
-from leadline.app.explain.explaining import explain
+from leadline.app.explain.explaining import explain, where_reported
 from leadline.core.contracts.benchmark import Benchmark
 from leadline.core.contracts.discovery import KINDS, load_unit, load_units, unit_modules
 from leadline.core.contracts.docstrings import HEADINGS, sections, title
 from leadline.core.contracts.experiment import EXACT_TOLERANCE, Experiment
 from leadline.core.contracts.importer import Importer
+from leadline.core.contracts.rule import rule_metas
 from leadline.core.contracts.scenario import Axis, System, places, read_scenario, variants
 from leadline.core.model.errors import UsageError
 from leadline.core.model.metrics import foreign_sources, metric, metrics
@@ -162,6 +163,13 @@ def test_fault_keeps_the_contract(name: str) -> None:
     assert [h for h in HEADINGS["fault"] if not parts.get(h)] == []
     meta = cast("Fault", FAULTS[name]).META
     assert set(meta.rules) <= set(unit_modules("rule"))
+
+
+def test_every_metric_that_a_rule_reads_is_written_by_an_importer() -> None:
+    known = set(metrics())
+    read = {one for meta in rule_metas().values() for need in (*meta.needs, *meta.uses) for one in need.split("|")}
+    assert len(read & known) > 200
+    assert [name for name in sorted(read & known) if not where_reported(name)] == []
 
 
 def test_settings_catalogue_is_sound() -> None:
