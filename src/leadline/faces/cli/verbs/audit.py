@@ -26,6 +26,7 @@ from leadline.faces.cli.outputs import Force, output_file
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from leadline.core.model.entities import Inventory
     from leadline.core.model.finding import Diagnosis, Finding
 
 QUESTION = "size"
@@ -37,6 +38,8 @@ Examples:
   leadline audit inventory.yaml --fail-on high --sarif audit.sarif
 
   leadline audit inventory.yaml --json
+
+  leadline audit inventory.yaml --allocations
 """
 SHOWN_PER_RULE = 8
 
@@ -51,6 +54,9 @@ def command(
     ] = None,
     fail_on: Annotated[FailOn, typer.Option(help="Exit 1 when a finding is at least this severe.")] = FailOn.NEVER,
     all_findings: Annotated[bool, typer.Option("--all", help="Every entity and every skipped rule.")] = False,
+    allocations: Annotated[
+        bool, typer.Option("--allocations", help="List limits, reservations and shares instead.")
+    ] = False,
     profile: ProfileFile = None,
     since: Since = None,
     until: Until = None,
@@ -75,6 +81,9 @@ def command(
         notes="" if all_findings else "--all",
         stored=stored_part(since, until, vm),
     )
+    if allocations:
+        _show_allocations(imported.capture.inventory, as_json=json)
+        return
     diagnosis = audit(imported.capture, profile_of(profile))
     if file is not None:
         from leadline.faces.cli.output import write_json
@@ -89,6 +98,33 @@ def command(
         _show(console(), diagnosis, len(imported.capture.inventory.facts), everything=all_findings)
     if fails(diagnosis, fail_on):
         raise typer.Exit(1)
+
+
+def _show_allocations(inventory: Inventory, *, as_json: bool) -> None:
+    """Who may have how much of what."""
+    from dataclasses import asdict
+
+    from leadline.app.diagnose.allocations import allocations
+    from leadline.faces.cli.output import console, print_json
+    from leadline.faces.tables import plain_table
+
+    listed = allocations(inventory)
+    if as_json:
+        rows = [{**asdict(one), "entity": str(one.entity)} for one in listed]
+        print_json("leadline.allocations/1", allocations=rows)
+        return
+    if not listed:
+        console().print("No limit, reservation or share is in what was read.")
+        return
+    table = plain_table("of", "resource", "limit", "reservation", "shares", right=("limit", "reservation", "shares"))
+    for one in listed:
+        limit, reservation = (
+            "none" if value is None else f"{value:,.0f} {one.unit}" for value in (one.limit, one.reservation)
+        )
+        table.add_row(
+            one.entity.label(), one.resource, limit, reservation, "" if one.shares is None else f"{one.shares:,.0f}"
+        )
+    console().print(table)
 
 
 def _show(out: Console, diagnosis: Diagnosis, entity_count: int, *, everything: bool) -> None:
