@@ -1,0 +1,1 @@
+"""What deduplication and compression would save of real data, read and never written."""
