@@ -30,7 +30,7 @@ def smallest(
     """
     scale = 1.0 / np.maximum(high, _SMALL)
     rows, low, high = rows * scale[:, None], low * scale, high * scale
-    unit = 1.0 / np.maximum(np.abs(rows).max(axis=0), 1e-12)  # unknowns of like size
+    unit = 1.0 / np.maximum(np.abs(rows).max(axis=0), 1e-4)  # unknowns of like size
     rows, costs = rows * unit, objective * unit
     count, width = rows.shape
     needed = np.flatnonzero(low > 0)

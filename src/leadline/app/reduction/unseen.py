@@ -22,6 +22,7 @@ from leadline.app.reduction.simplex import smallest
 
 OFTEN = 30  # Judgement: contents seen more often are all known; few are seen so often whose number is doubtful
 DEVIATIONS = 2.5  # standard errors that a count may be off. Judgement: both programs look for the worst of all counts
+BEYOND = 3.0  # standard deviations: contents with more copies are seen more than `OFTEN` times
 WIDER, TRIES = 1.5, 12
 COUNTED_MIN = 30  # contents from which their own clustering is used. Judgement: fewer do not show it
 _EXACT_COPIES, _GROWTH = 24, 1.12  # the grid of numbers of copies: each one, then by this factor
@@ -41,7 +42,7 @@ def contents_between(table: ContentTable, read_share: float) -> tuple[float, flo
         return _whole_between(table)
     counts, clusters = _counts(table)
     often = float(table.cells[table.pieces > OFTEN].sum())
-    low, high = _seldom_between(table, counts, clusters, read_share)
+    low, high = _seldom_between(table, np.r_[counts, often], np.r_[clusters, PIECE_CELLS], read_share)
     spread = DEVIATIONS * sqrt(float((table.cells[table.pieces > OFTEN] ** 2).sum()) * (1 - table.chance))
     seen = float(table.cells.sum())
     low, high = max(low + often - spread, seen - spread), high + often + spread
@@ -71,14 +72,24 @@ def _counts(table: ContentTable) -> tuple[NDArray[np.float64], NDArray[np.float6
 def _seldom_between(
     table: ContentTable, counts: NDArray[np.float64], clusters: NDArray[np.float64], read_share: float
 ) -> tuple[float, float]:
-    copies = copies_grid((OFTEN + 5.0 * sqrt(OFTEN) + 10.0) / read_share)
+    """Return the fewest and the most cells of contents seen `OFTEN` times or less, with those not seen.
+
+    Args:
+        table: contents.
+        counts: cells of contents seen 1, 2, ... `OFTEN` times, and more often, float64 [times].
+        clusters: cells that come and go together in each, float64 [times].
+        read_share: the share of all pieces that was drawn.
+    """
+    copies = copies_grid((OFTEN + BEYOND * sqrt(OFTEN)) / read_share)
     times = np.arange(1, OFTEN + 1)
     chances = seen_chances(copies, read_share, OFTEN)
-    per_mass = chances / (copies * read_share)  # unknowns are expected cells in the sample: numbers of like size
-    rows = np.vstack([per_mass, (times[:, None] * per_mass).sum(axis=0)])
-    total = float((times * counts).sum())
+    unseen = np.exp(copies * log1p(-read_share))
+    seldom = np.minimum(chances.sum(axis=0) + unseen, 1.0)
+    expected = copies * read_share  # unknowns are expected cells in the sample: numbers of like size
+    rows = np.vstack([chances, 1.0 - seldom, (times[:, None] * chances).sum(axis=0)]) / expected
+    total = float((times * counts[:-1]).sum())
     error = _total_error(table, times) * sqrt(1.0 - read_share) + PIECE_CELLS
-    objective = 1.0 / (copies * read_share)
+    objective = seldom / expected
     for attempt in range(TRIES):
         deviations = DEVIATIONS * WIDER**attempt
         low, high = count_bounds(counts, clusters, deviations)
