@@ -135,7 +135,7 @@ def _packed_part_once(
         return _packed_part(blocks, sizes, np.ones(len(sizes)), packed_share)
     index, pieces = index[is_kept], table.pieces[place[is_kept]]
     chance = min(state.packed_pieces / max(table.piece_count, 1), 1.0)
-    weights = 1.0 / (1.0 - (1.0 - chance) ** pieces) if chance < 1.0 else np.ones(len(pieces))
+    weights = np.asarray(1.0 / (1.0 - (1.0 - chance) ** pieces), np.float64)
     once = PackedBlocks(blocks.fingerprints[index], blocks.rows[index])
     return _packed_part(once, sizes[index], weights, packed_share * table.chance)
 

@@ -44,7 +44,7 @@ def cells_of(data: bytes) -> NDArray[np.uint64]:
     if not count:
         return cells
     view = memoryview(data)
-    is_used = np.frombuffer(data, np.uint64).reshape(count, -1).any(axis=1)
+    is_used = np.atleast_1d(np.frombuffer(data, np.uint64).reshape(count, CELL_BYTES // 8).any(axis=1))
     for index in range(count):
         if is_used[index]:
             block = view[index * CELL_BYTES : (index + 1) * CELL_BYTES]

@@ -57,6 +57,11 @@ def save_state(state: ReductionState) -> Path:
     return path
 
 
+def remove_state(state: ReductionState) -> None:
+    """Remove the file of a state: all was read, and there is nothing to go on with."""
+    (kept_folder() / f"{state.id}.json").unlink(missing_ok=True)
+
+
 def load_state(name: str) -> ReductionState:
     """Return a kept state by its id, or the one written last.
 

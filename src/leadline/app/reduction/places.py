@@ -1,4 +1,4 @@
-"""What is read: the plain files of a folder on its own file system, one file, or a block device; opened for reading only."""
+"""What is read: the files of a folder on its own file system, one file, or a block device; opened for reading only."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _device_bytes(path: Path) -> int:
 
 
 def _files(root: Path, device: int, left_out: LeftOut, without: str | None) -> Iterator[tuple[str, int, int]]:
-    """The plain files below a folder, each inode once, as path, size and time of change; counts what is no such file."""
+    """Yield path, size and time of change of the plain files below a folder, each inode once; count what is none."""
     folders, seen = [str(root)], set()
     while folders:
         try:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.app.reduction.answers import answer_of
-from leadline.app.reduction.blocks import BLOCK_CELLS, blocks_of, cells_of, mixed, zeros_of
+from leadline.app.reduction.blocks import BLOCK_CELLS, PIECE_BYTES, blocks_of, cells_of, mixed, zeros_of
 from leadline.app.reduction.kept import kept_folder, save_state
 from leadline.app.reduction.model import Reduction, ReductionLimits, ReductionState
 from leadline.app.reduction.places import PieceReader, places_below
@@ -29,7 +29,7 @@ SAVE_COST_MAX = 0.05  # of the time goes into saving
 DEFAULT_BYTES = 8 * 2**30
 _ROUNDS = 4
 
-Progress = Callable[[float, float, ReductionState], None]
+Progress = Callable[[float, int], None]  # the share that is done, bytes read so far
 
 
 def new_state(path: Path, limits: ReductionLimits, seed: int | None = None) -> ReductionState:
@@ -75,9 +75,7 @@ def reduction_so_far(state: ReductionState) -> Reduction | None:
     return answer_of(state)
 
 
-def _read_on(
-    state: ReductionState, limits: ReductionLimits, progress: Progress | None, stop: threading.Event
-) -> None:
+def _read_on(state: ReductionState, limits: ReductionLimits, progress: Progress | None, stop: threading.Event) -> None:
     started, before_s = time.monotonic(), state.seconds
     saved, cost_s = started, 0.0
     reader = PieceReader(state.places, state.left_out)
@@ -86,12 +84,15 @@ def _read_on(
             now = time.monotonic()
             if limits.seconds_max is not None and now - started >= limits.seconds_max:
                 break
-            if state.read_bytes >= limits.bytes_max and not state.is_sequential:
+            count = BATCH_PIECES
+            if not state.is_sequential:
+                count = min(count, (limits.bytes_max - state.read_bytes) // PIECE_BYTES)
+            if count < 1:
                 break
-            _read_batch(state, reader, drawn_pieces(state, BATCH_PIECES))
+            _read_batch(state, reader, drawn_pieces(state, count))
             state.seconds = before_s + time.monotonic() - started
             if progress is not None:
-                progress(state.seconds - before_s, _share_done(state, limits, state.seconds - before_s), state)
+                progress(_share_done(state, limits, state.seconds - before_s), state.read_bytes)
             if time.monotonic() - saved >= max(SAVE_S, cost_s / SAVE_COST_MAX):
                 begun = time.monotonic()
                 save_state(state)
@@ -104,7 +105,7 @@ def _read_on(
 def _share_done(state: ReductionState, limits: ReductionLimits, seconds: float) -> float:
     shares = [state.read_share]
     if not state.is_sequential:
-        shares.append(state.read_bytes / max(limits.bytes_max, 1))
+        shares.append(state.read_bytes / limits.bytes_max)
     if limits.seconds_max:
         shares.append(seconds / limits.seconds_max)
     return min(max(shares), 1.0)
@@ -144,7 +145,7 @@ def _is_packed(state: ReductionState, pieces: NDArray[np.int64]) -> NDArray[np.b
     if state.places.piece_count <= PACKED_PIECES:
         return np.ones(len(pieces), np.bool_)
     limit = np.uint64(2**64 * PACKED_PIECES // state.places.piece_count)
-    return mixed(pieces.astype(np.uint64) + np.uint64(state.seed)) < limit
+    return mixed(pieces.astype(np.uint64) + np.uint64(state.seed % 2**64)) < limit
 
 
 def drawn_pieces(state: ReductionState, count: int) -> NDArray[np.int64]:
@@ -163,7 +164,8 @@ def shuffled(positions: NDArray[np.int64], count: int, seed: int) -> NDArray[np.
     """
     half = max((count - 1).bit_length() + 1, 2) // 2
     mask, shift = np.uint64((1 << half) - 1), np.uint64(half)
-    keys = mixed(np.arange(1, _ROUNDS + 1, dtype=np.uint64) + np.uint64(seed) * np.uint64(0x2545F4914F6CDD1D))
+    start = np.uint64(seed * 0x2545F4914F6CDD1D % 2**64)
+    keys = mixed(np.arange(1, _ROUNDS + 1, dtype=np.uint64) + start)
     values = positions.astype(np.uint64)
     outside = np.ones(len(values), np.bool_)
     while outside.any():
