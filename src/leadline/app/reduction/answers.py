@@ -59,10 +59,18 @@ def _contents_share(table: ContentTable, read_share: float) -> tuple[float, floa
     if not table.used_cells:
         return 1.0, 1.0, 1.0
     total = table.used_cells / read_share
-    low, high = (min(max(cells / total, 0.0), 1.0) for cells in contents_between(table, read_share))
+    fewest, most = contents_between(table, read_share)
+    off = _NORMAL_95 * _used_error(table, read_share)
+    low, high = min(fewest / (total * (1 + off)), 1.0), min(most / (total * max(1 - off, 1e-6)), 1.0)
     if read_share < 1.0:
         return low, high, (low + high) / 2
     return low, high, min(float(table.cells.sum()) / table.chance / total, 1.0)
+
+
+def _used_error(table: ContentTable, read_share: float) -> float:
+    """Return the standard error of the cells that are not zeros, as a share of them; pieces were drawn."""
+    spread = max(table.used_squares - table.used_cells**2 / table.piece_count, 0.0)
+    return sqrt(spread * (1.0 - read_share)) / table.used_cells
 
 
 def _block_reduction(

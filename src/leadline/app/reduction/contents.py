@@ -27,9 +27,10 @@ class ContentTable:
         cells: length of each, in cells of 4 KiB, int64 [content].
         blocks: how many blocks hold it, int64 [content].
         pieces: how many pieces hold it, int64 [content].
-        first: the first of these, int64 [content].
+        first: the lowest of these, int64 [content].
         total_cells: cells of all blocks seen.
         zero_cells: cells of blocks of zeros.
+        used_squares: the sum of squares of the other cells, by piece.
         pair_cells: cells of the different contents of each piece, over all pieces, without zeros.
         pair_squares: the sum of its squares, by piece.
         piece_count: pieces that were counted.
@@ -44,6 +45,7 @@ class ContentTable:
     first: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     total_cells: int = 0
     zero_cells: int = 0
+    used_squares: int = 0
     pair_cells: int = 0
     pair_squares: int = 0
     piece_count: int = 0
@@ -75,6 +77,7 @@ class ContentTable:
         self.total_cells += int(lengths.sum())
         self.zero_cells += int(lengths[fingerprints == 0].sum())
         is_used = (lengths > 0) & (fingerprints != 0)
+        self.used_squares += int((np.where(is_used, lengths, 0).sum(axis=1, dtype=np.int64) ** 2).sum())
         which = np.broadcast_to(np.arange(len(fingerprints))[:, None], fingerprints.shape)[is_used]
         prints, cells = fingerprints[is_used], lengths[is_used].astype(np.int64)
         order = np.lexsort((prints, which))
@@ -101,6 +104,7 @@ class ContentTable:
         starts = np.flatnonzero(np.r_[True, prints[1:] != prints[:-1]][: len(prints)])
         self.fingerprints, self.cells, self.first = prints[starts], cells[order][starts], first[order][starts]
         if len(starts):
+            self.first = np.minimum.reduceat(first[order], starts)
             self.blocks = np.add.reduceat(blocks[order], starts)
             self.pieces = np.add.reduceat(pieces[order], starts)
         while len(self.fingerprints) > self.kept_max:

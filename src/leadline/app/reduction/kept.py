@@ -28,7 +28,7 @@ from leadline.core.system.leftovers import user_folder
 SCHEMA = "leadline.reduction-state/1"
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 _PLAIN = ("id", "path", "seed", "is_sequential", "position", "read_bytes", "hole_bytes", "seconds", "packed_pieces")
-_TOTALS = ("halvings", "total_cells", "zero_cells", "pair_cells", "pair_squares", "piece_count")
+_TOTALS = ("halvings", "total_cells", "zero_cells", "used_squares", "pair_cells", "pair_squares", "piece_count")
 
 
 def kept_folder() -> Path:
