@@ -241,15 +241,17 @@ def test_a_stop_keeps_whole_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     limits = ReductionLimits(12 * 2**20)
     state = new_state(tmp_path / "a", limits, 1)
 
+    stops: list[threading.Event] = []
+
     def interrupted(work: object) -> None:
         stop = threading.Event()
-        monkeypatch.setattr("leadline.app.reduction.reducing._share_done", lambda *_: stop.set() or 0.0)
+        stops.append(stop)
         work(stop)  # type: ignore[operator]
         raise KeyboardInterrupt
 
     monkeypatch.setattr("leadline.app.reduction.reducing.uninterrupted", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        measure_reduction(state, limits, lambda *_: None)
+        measure_reduction(state, limits, lambda *_: stops[0].set())
     kept: ReductionState = load_state(state.id)
     assert kept.position == 64
     assert reduction_so_far(kept) is not None

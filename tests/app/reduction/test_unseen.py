@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from leadline.app.reduction.answers import duplicate_share
 from leadline.app.reduction.blocks import mixed
@@ -36,7 +37,7 @@ def test_a_program_that_nothing_fits_has_no_answer() -> None:
     assert smallest(np.ones(2), rows, np.array([4.0, 0.0]), np.array([9.0, 3.0])) is None
 
 
-def sampled(order: np.ndarray, read_share: float, seed: int) -> ContentTable:
+def sampled(order: NDArray[np.int64], read_share: float, seed: int) -> ContentTable:
     """A table of a share of the pieces of blocks with these contents."""
     cells = mixed(order.astype(np.uint64) + np.uint64(12345)).reshape(-1, 16)
     pick = np.random.default_rng(seed).permutation(len(cells))[: int(read_share * len(cells))]
@@ -45,7 +46,7 @@ def sampled(order: np.ndarray, read_share: float, seed: int) -> ContentTable:
     return table
 
 
-def layouts(name: str, share: float, draw: np.random.Generator) -> np.ndarray:
+def layouts(name: str, share: float, draw: np.random.Generator) -> NDArray[np.int64]:
     """Contents of 5,000 pieces with a share of duplicates, in ways that copies lie in real data."""
     cells = 80_000
     distinct = round(cells * (1 - share))
@@ -61,7 +62,8 @@ def layouts(name: str, share: float, draw: np.random.Generator) -> np.ndarray:
         pieces = np.arange(cells).reshape(-1, 16)
         copied = round(len(pieces) * share)
         pieces[len(pieces) - copied :] = pieces[draw.integers(0, len(pieces) - copied, copied)]
-        return draw.permutation(pieces).ravel()
+        draw.shuffle(pieces)
+        return pieces.ravel()
     within = np.arange(cells).reshape(-1, 16)  # repeated within a piece
     within[:, 16 - round(16 * share) :] = within[:, :1]
     return within.ravel()
