@@ -59,14 +59,14 @@ def layouts(name: str, share: float, draw: np.random.Generator) -> NDArray[np.in
         draw.shuffle(order)
         return order
     if name == "whole pieces":  # copies of files: cells come and go together
-        pieces = np.arange(cells).reshape(-1, 16)
+        pieces: NDArray[np.int64] = np.arange(cells).reshape(-1, 16)
         copied = round(len(pieces) * share)
         pieces[len(pieces) - copied :] = pieces[draw.integers(0, len(pieces) - copied, copied)]
         draw.shuffle(pieces)
-        return pieces.ravel()
-    within = np.arange(cells).reshape(-1, 16)  # repeated within a piece
+        return np.ravel(pieces)
+    within: NDArray[np.int64] = np.arange(cells).reshape(-1, 16)  # repeated within a piece
     within[:, 16 - round(16 * share) :] = within[:, :1]
-    return within.ravel()
+    return np.ravel(within)
 
 
 @pytest.mark.parametrize("name", ["spread", "one content", "whole pieces", "within"])
