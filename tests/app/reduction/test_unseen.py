@@ -63,10 +63,12 @@ def layouts(name: str, share: float, draw: np.random.Generator) -> NDArray[np.in
         copied = round(len(pieces) * share)
         pieces[len(pieces) - copied :] = pieces[draw.integers(0, len(pieces) - copied, copied)]
         draw.shuffle(pieces)
-        return np.ravel(pieces)
+        flat: NDArray[np.int64] = np.ravel(pieces)
+        return flat
     within: NDArray[np.int64] = np.arange(cells).reshape(-1, 16)  # repeated within a piece
     within[:, 16 - round(16 * share) :] = within[:, :1]
-    return np.ravel(within)
+    whole: NDArray[np.int64] = np.ravel(within)
+    return whole
 
 
 @pytest.mark.parametrize("name", ["spread", "one content", "whole pieces", "within"])
