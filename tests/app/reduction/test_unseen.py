@@ -51,7 +51,7 @@ def layouts(name: str, share: float, draw: np.random.Generator) -> NDArray[np.in
     cells = 80_000
     distinct = round(cells * (1 - share))
     if name == "spread":
-        order = np.r_[np.arange(distinct), draw.integers(0, distinct, cells - distinct)]
+        order: NDArray[np.int64] = np.r_[np.arange(distinct), draw.integers(0, distinct, cells - distinct)]
         draw.shuffle(order)
         return order
     if name == "one content":  # all duplicates are of one block
