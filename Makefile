@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-damage bench-faults bench-incidents bench-cuts bench-several bench-live bench-store bench-watch bench-diagnose bench-as-vmstat bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock dist bundle clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-damage bench-faults bench-incidents bench-cuts bench-several bench-live bench-store bench-watch bench-diagnose bench-as-vmstat bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-reduction bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock dist bundle clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -72,7 +72,7 @@ fmt: $(READY)
 	$(BIN)/ruff format .
 	cargo fmt --all
 
-bench: bench-import bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder bench-faults bench-audit bench-report bench-damage
+bench: bench-import bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-reduction bench-estate bench-folder bench-faults bench-audit bench-report bench-damage
 
 bench-damage: $(READY)
 	$(PY) -m benches.bench_damage
@@ -109,6 +109,9 @@ bench-sim: $(READY)
 
 bench-plan: $(READY)
 	$(PY) -m benches.bench_plan
+
+bench-reduction: $(READY)
+	$(PY) -m benches.bench_reduction
 
 bench-estate: $(READY)
 	$(PY) -m benches.bench_estate

@@ -40,6 +40,7 @@ RUNS = {
     "bench_as_vmstat": ["--count", "1"],
     "bench_vcenter": ["--hosts", "2", "--vms", "2", "--cycles", "0"],
     "bench_watch": ["--hosts", "2", "--vms", "2", "--cycles", "0"],
+    "bench_reduction": ["--mib", "2", "--folder", "examples/easy", "--folder", "docs"],
     "bench_plan": ["--datastores", "40", "--disks", "400", "--small", "3", "--repeat", "1"],
 }
 

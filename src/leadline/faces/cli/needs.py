@@ -39,6 +39,7 @@ VERB_NEEDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("bench fleet", "", ("pyVmomi",)),
     ("bench protect", "", ("pyeclib",)),
     ("bench protect", "--nbd", ("qemu-storage-daemon",)),
+    ("bench reduction", "LZ4", ("pyarrow",)),
     ("simulate", "--check-real", ("fio", "qemu-storage-daemon")),
     ("simulate", "--dask", ("distributed",)),
     ("trace replay", "", ("fio",)),

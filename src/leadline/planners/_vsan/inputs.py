@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from leadline.core.contracts.planner import PlanInput
 from leadline.core.model.versions import vsphere_version
+from leadline.planners._vsan.measured import measured_reduction
 
 Engine = Literal["sqlserver", "oracle", "postgresql"]
 Tier = Literal["oltp-tier-1", "tier-2", "data-warehouse"]
@@ -69,7 +70,10 @@ class Vsan(PlanInput):
     efficiency: Annotated[
         Literal["auto", "none", "compression", "dedup"], Field(description="auto, none, compression, dedup.")
     ] = "auto"
-    reduction: Annotated[float, Field(ge=1, le=20, description="What it saves: bytes before by bytes after.")] = 1.0
+    reduction: Annotated[
+        float,
+        Field(ge=1, le=20, description="What it saves: bytes before by bytes after, or a file of bench reduction."),
+    ] = 1.0
     iops_limit: Annotated[
         int | None, Field(ge=1, description="Limit of a data disk, operations of 32 KiB per second.")
     ] = None
@@ -116,6 +120,16 @@ class Vsan(PlanInput):
             message = f"{text!r} is no version as 6.7U3, 7.0 U3 or 8.0"
             raise ValueError(message)
         return text
+
+    @field_validator("reduction", mode="before")
+    @classmethod
+    def _of_measurement(cls, given: object, info: ValidationInfo) -> object:
+        """Take the ratio of a measurement where a file is named; what counts depends on architecture and services."""
+        if not isinstance(given, str):
+            return given
+        if info.data.get("architecture") == "esa":
+            return measured_reduction(given, "esa")
+        return measured_reduction(given, "dedup" if info.data.get("efficiency") == "dedup" else "compression")
 
     @model_validator(mode="after")
     def _fits(self) -> Vsan:
