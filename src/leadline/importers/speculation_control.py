@@ -43,7 +43,7 @@ from leadline.core.model.vocabulary import EntityKind, Layer
 
 META = ImporterMeta(
     tool="SpeculationControl",
-    marks=("speculation control settings", "kvashadowrequired", "btihardwarepresent"),
+    marks=("speculation control settings", "kernel va shadow", "kvashadow", "btihardwarepresent"),
     layers=(Layer.GUEST,),
     record='powershell -c "Install-Module SpeculationControl; Get-SpeculationControlSettings *> fixes.txt"',
 )
@@ -89,6 +89,8 @@ Flags = Mapping[str, bool]
 def sniff(source: Source) -> int:
     """Sure by the module's heading beside its lines, or by several properties of its object."""
     lines = source.head_text.splitlines()
+    if not any(mark in source.head_text.casefold() for mark in META.marks):
+        return 0
     names = {flag[0] for line in lines if (flag := _flag(line)) is not None}
     if len(names) >= _SIGNS_MIN or (names and any(_HEADING.fullmatch(line) for line in lines)):
         return 95
