@@ -97,9 +97,11 @@ def test_facts_alone_are_nothing_to_plan_from(tmp_path: Path) -> None:
 
 def test_an_inventory_without_inputs_is_planned_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "site.yaml"
-    hosts = [{"name": f"h{row}", "cluster": "c", "core_count": 24, "memory_mib": 262144} for row in range(2)]
-    vms = [{"name": "db01", "host": "h0", "vcpu_count": 8, "memory_mib": 65536}]
-    path.write_text(f"leadline_inventory: 1\nhosts: {json.dumps(hosts)}\nvms: {json.dumps(vms)}\n")
+    hosts: list[dict[str, Any]] = [
+        {"name": f"h{row}", "cluster": "c", "core_count": 24, "memory_mib": 262144} for row in range(2)
+    ]
+    hosts[0]["vms"] = [{"name": "db01", "vcpu_count": 8, "memory_mib": 65536}]
+    path.write_text(f"leadline_inventory: 1\nhosts: {json.dumps(hosts)}\n")
     capture = import_paths([path]).capture
     assert answer(capture, fixes="added") == answer(capture)
 
