@@ -11,6 +11,7 @@ from leadline.core.contracts.importer import Request
 from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
+from leadline.formats.esxcli import records
 from leadline.importers import esxcli_lists
 from tests.conftest import ROOT
 from tests.importers.recordings import codes, source_of
@@ -150,6 +151,57 @@ def test_advanced_and_kernel_settings(tmp_path: Path) -> None:
         "advanced_options": {"Disk.DiskMaxIOSize": 1024},
         "kernel_settings": {"hyperthreadingMitigation": "TRUE"},
     }
+
+
+FIXES = """\
+[root@esx01:~] esxcli system settings kernel list -o hyperthreadingMitigation
+Name                      Type  Configured  Runtime  Default  Description
+------------------------  ----  ----------  -------  -------  -----------------------------
+hyperthreadingMitigation  Bool  TRUE        FALSE    FALSE    Keep VMs that do not trust each
+                                                              other off the two threads of
+                                                              a core.
+[root@esx01:~] esxcli system settings kernel list -o hyperthreadingMitigationIntraVM
+Name                             Type  Configured  Runtime  Default  Description
+-------------------------------  ----  ----------  -------  -------  ----------------------
+hyperthreadingMitigationIntraVM  Bool  FALSE       TRUE     TRUE     Keep vCPUs of a VM off the
+                                                                     two threads of a core.
+[root@esx01:~] esxcli hardware cpu global get
+   CPU Packages: 2
+   CPU Cores: 24
+   CPU Threads: 48
+   Hyperthreading Active: false
+   Hyperthreading Supported: true
+   Hyperthreading Enabled: true
+   HV Support: 3
+"""
+
+
+def test_tables_one_after_the_other_with_wrapped_texts(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, FIXES)
+    assert facts(capture, "host:esxi") == {
+        "kernel_settings": {"hyperthreadingMitigation": "FALSE", "hyperthreadingMitigationIntraVM": "TRUE"},
+        "socket_count": 2,
+        "core_count": 24,
+        "thread_count": 48,
+        "hyperthreading": False,
+        "hyperthreading_available": True,
+    }
+    assert codes(capture) == ["no-host"]
+
+
+def test_a_wrapped_text_belongs_to_its_row() -> None:
+    first, *_ = records(FIXES)
+    assert first.get("Description") == "Keep VMs that do not trust each other off the two threads of a core."
+    assert [one.get("Name") for one in records(FIXES) if one.get("Name")] == [
+        "hyperthreadingMitigation",
+        "hyperthreadingMitigationIntraVM",
+    ]
+
+
+def test_the_processors_alone_are_recognised(tmp_path: Path) -> None:
+    text = "CPU Packages: 1\nCPU Cores: 4\nCPU Threads: 4\nHyperthreading Active: false\nHV Support: 3\n"
+    known = facts(read_text(tmp_path, text), "host:esxi")
+    assert known == {"socket_count": 1, "core_count": 4, "thread_count": 4, "hyperthreading": False}
 
 
 def test_the_queue_depth_of_a_driver_without_its_adapters(tmp_path: Path) -> None:

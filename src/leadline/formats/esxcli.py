@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,9 +62,7 @@ def records(text: str) -> list[EsxcliRecord]:
     place = 0
     while place < len(lines):
         if place + 1 < len(lines) and _DASHES.fullmatch(lines[place + 1]):
-            rows = list(_rows(lines, place))
-            taken.extend(rows)
-            place += 2 + len(rows)
+            place = _table(lines, place, taken)
             continue
         place = _entry(lines, place, taken)
     return [record for record in taken if record.settings]
@@ -89,16 +86,30 @@ def _entry(lines: list[str], place: int, taken: list[EsxcliRecord]) -> int:
     return place + 1
 
 
-def _rows(lines: list[str], place: int) -> Iterator[EsxcliRecord]:
-    """The rows of the table whose heading is the line at an index."""
+def _table(lines: list[str], place: int, taken: list[EsxcliRecord]) -> int:
+    """Take in the rows of the table whose heading is the line at an index; the place of the line after its last.
+
+    A text of the last column that is too wide goes on below, with the other columns empty.
+    """
     starts = [match.start() for match in _COLUMN.finditer(lines[place + 1])]
     ends = [*starts[1:], None]
     heading = [lines[place][start:end].strip() for start, end in zip(starts, ends, strict=True)]
-    for line in lines[place + 2 :]:
+    first = len(taken)
+    place += 2
+    while place < len(lines):
+        line = lines[place]
         if not line.strip() or len(line) < starts[-1] or (_SETTING.fullmatch(line) and line[:3].isspace()):
-            return
+            break
+        if any(line[start - 1] != " " for start in starts[1:]):  # a prompt, or the heading of the next table
+            break
         cells = [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
-        yield EsxcliRecord("", dict(zip(heading, cells, strict=True)))
+        if len(taken) > first and not any(cells[:-1]):
+            settings = taken[-1].settings
+            settings[heading[-1]] = f"{settings[heading[-1]]} {cells[-1]}"
+        else:
+            taken.append(EsxcliRecord("", dict(zip(heading, cells, strict=True))))
+        place += 1
+    return place
 
 
 def _objects(text: str) -> list[EsxcliRecord]:

@@ -4,8 +4,9 @@ Reads:
     Text and JSON (``--formatter=json``) of ``storage core device list``, ``device stats get``, ``path list`` and
     ``adapter list``, ``storage nmp device list``, ``storage hpp device list``, ``storage nmp psp roundrobin
     deviceconfig get``, ``storage vmfs extent list``, ``storage filesystem list``, ``vsan storage list``,
-    ``system settings advanced list``, ``system settings kernel list``, ``system module parameters list``; as pasted or
-    from the folders ``commands`` and ``json`` of a support bundle, several in one file too.
+    ``system settings advanced list``, ``system settings kernel list``, ``system module parameters list``, ``hardware
+    cpu global get``; as pasted or from the folders ``commands`` and ``json`` of a support bundle, several in one file
+    too.
 
 Sample:
     .. code-block:: text
@@ -64,6 +65,7 @@ META = ImporterMeta(
         "lunqdepth",
         "ql2xmaxqdepth",
         "hyperthreadingmitigation",
+        "hyperthreading supported",
     ),
     layers=(Layer.STORAGE_PATH,),
     record="for what in 'core device list' 'core device stats get' 'core path list' 'nmp device list' "
@@ -84,6 +86,7 @@ _SIGNS = (
     frozenset({"HBA Name", "Driver"}),
     frozenset({"Path", "Type", "Int Value"}),
     frozenset({"Name", "Configured", "Runtime", "Default"}),
+    frozenset({"CPU Packages", "CPU Cores", "CPU Threads"}),
 )
 _MODULE = frozenset({"Name", "Type", "Value", "Description"})
 # A driver's parameter of the commands it sends to one LUN -> the drivers that have it.
@@ -339,6 +342,18 @@ def _take_kernel(facts: _Facts, record: EsxcliRecord) -> None:
     facts.of_host("kernel_settings", record.get("Name"), record.get("Runtime"))
 
 
+def _take_processors(facts: _Facts, record: EsxcliRecord) -> None:
+    settings = {
+        "socket_count": record.number("CPU Packages"),
+        "core_count": record.number("CPU Cores"),
+        "thread_count": record.number("CPU Threads"),
+        "hyperthreading": record.flag("Hyperthreading Active"),
+        "hyperthreading_available": record.flag("Hyperthreading Supported"),
+    }
+    known = {name: value for name, value in settings.items() if value is not None}
+    facts.known.setdefault(facts.host, {}).update(known)
+
+
 def _take_parameter(facts: _Facts, record: EsxcliRecord) -> None:
     number = record.number("Value")
     name = record.get("Name").casefold()
@@ -360,6 +375,7 @@ _TAKERS: tuple[_Taker, ...] = (
     _take_adapter,
     _take_option,
     _take_kernel,
+    _take_processors,
 )
 
 

@@ -16,22 +16,26 @@ Method:
     scheduler runs every host with the vCPUs there are and with those needed. From an inventory hosts fail in turn in
     the same way, each cluster for itself; a VM known to run a database counts a core per vCPU, another what was
     recorded of it / target, or, not recorded, its vCPUs / vcpus_per_core. Assignments tried: where VMs lie with moves
-    one by one, the largest first to the emptiest host, and the largest host kept empty.
+    one by one, the largest first to the emptiest host, and the largest host kept empty. Fixes of the processor
+    (Meltdown, Spectre, MDS): where the load was measured without them, the CPU is divided by one less their cost. The
+    cost is a range of published figures, by the recorded rates of system calls, context switches and interrupts where
+    there are any; its larger end is planned.
 
 Assumptions:
     Demand grows evenly (the same factor each month). All peaks fall together. Hosts of the inputs are alike, those of
-    an inventory are what it says.
+    an inventory are what it says. A recorded load was measured with the fixes that are on.
 
 Bends:
     Growth planned for more than 18 months; vCPUs of other machines than needed; CPU hot add that hides vNUMA; machines
     wider than a node, or too narrow to be shown vNUMA; hosts above the target; no host to spare; VMs of a rule on one
-    host; no cores kept for vSAN.
+    host; no cores kept for vSAN; fixes of the processor that are missing.
 
 Sources:
     Virtualizing large databases, VMware CPU capacity planning (InterSystems community): a vCPU per core, 80 % at peak,
     right-sizing, no sizing for year five. VMware, vSphere resource management: virtual NUMA; vSphere availability: HA
     and anti-affinity rules. W. Lam, vNUMA and CPU hot add in vSphere 8 (2022). Microsoft, SQL Server licensing guide:
-    at least 4 core licences a machine. Broadcom, counting cores for VMware: at least 16 per CPU.
+    at least 4 core licences a machine. Broadcom, counting cores for VMware: at least 16 per CPU. Cost of fixes: Red Hat
+    article 3307751 and B. Gregg (2018), Vertica (2018), Virtuozzo (2018), Phoronix (2021).
 """
 
 from __future__ import annotations
@@ -55,6 +59,7 @@ from leadline.core.model.capture import Capture
 from leadline.estate.derived.cpu_demand import vcpus_for
 from leadline.planners._cpu.clusters import LICENCE_CORES_MIN, LICENCE_VM_MIN, plan_clusters
 from leadline.planners._cpu.estate import Counting, estates
+from leadline.planners._cpu.fixes import planned_fixes
 from leadline.planners._cpu.inputs import Cpu
 from leadline.planners._cpu.packing import Box, Host, PackedVms, packed, split, spread
 from leadline.planners._cpu.recorded import Given, plan_recorded, sizes
@@ -73,7 +78,8 @@ META = PlannerMeta(
     about="vCPUs, vNUMA, hosts with one failed, licences; from a recording: right-sizing of every VM.",
     example={"used_cores": 6.08, "load": 3.0, "memory_gib": 96.0, "hosts": 2},
     grows=(("used_cores", "vCPUs"), ("load", "vCPUs"), ("machines", "hosts needed"), ("memory_gib", "vNUMA nodes")),
-    reads="a recording of CPU use of VMs, or hosts with their cores and the VMs that run on them",
+    reads="a recording of CPU use of VMs, or hosts with their cores and the VMs that run on them; beside inputs, facts "
+    "of a guest with the fixes of its processor",
 )
 
 
@@ -83,6 +89,20 @@ MODEL = Cpu
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Return the plan for the VMs of a recording or inventory; else the size and hosts of the machine of the inputs."""
     inputs = cast("Cpu", inputs)  # read with MODEL
+    capture = context.capture
+    is_recorded = capture is not None and bool(sizes(capture, inputs.target_pct, inputs.load))
+    if capture is not None and not is_recorded and not _is_asked(inputs):
+        return _planned(inputs, context)
+    fixes = planned_fixes(inputs, capture, is_recorded=is_recorded)
+    cores = None if is_recorded else inputs.used_cores * inputs.load
+    if fixes.added is not None:
+        key = "load" if is_recorded else "used_cores"
+        inputs = inputs.model_copy(update={key: getattr(inputs, key) * fixes.factor})
+    return fixes.stated(_planned(inputs, context), cores)
+
+
+def _planned(inputs: Cpu, context: PlanContext) -> Plan:
+    """Return the plan with the load as it is; what fixes of the processor add is in it."""
     recorded_plan = None if context.capture is None else _known(inputs, context, context.capture)
     if recorded_plan is not None:
         return recorded_plan

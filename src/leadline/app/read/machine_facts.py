@@ -1,7 +1,8 @@
 """Use case: record what a Linux machine can say of itself that no recording says: one document for the diagnosis.
 
 Everything is read from files under a root folder, as the user it runs as. Only what is listed here leaves the machine:
-no command lines, no environment, no addresses, no configuration texts. The importer ``facts`` reads the document back.
+no command lines (of the kernel's only the options that switch fixes of the processor), no environment, no addresses, no
+configuration texts. The importer ``facts`` reads the document back.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.app.read.block_devices import FreeShare, block_devices, free_share_pct, mounts
+from leadline.app.read.cpu_vulnerabilities import cpu_vulnerabilities
 from leadline.app.read.databases import databases
 from leadline.app.read.machine_files import Tree, count_of, whole_number
 from leadline.app.read.nics import AskNic, ask_driver, nics
@@ -104,7 +106,7 @@ def record_facts(
         ask_nic = ask_nic or ask_driver
     mounted = mounts(tree)
     guest: dict[str, Any] = {"name": _hostname(tree), **_known(_machine(tree)), **_known(_memory(tree))}
-    guest |= _known({"sysctl": _sysctl(tree), "module_parameters": _modules(tree)})
+    guest |= _known({"sysctl": _sysctl(tree), "module_parameters": _modules(tree)}) | cpu_vulnerabilities(tree)
     guest |= _known(_time(tree, clock)) | _known(_software(tree))
     guest |= _known({"cluster_token_timeout_s": _cluster_token_s(tree)})
     guest |= {"devices": block_devices(tree, mounted, free_share), "nics": nics(tree, ask_nic)}

@@ -51,6 +51,7 @@ _BY_OBJECT = {
     "System": {
         "Processor Queue Length": Field("guest_processor_queue_count", "count"),
         "Context Switches/sec": Field("guest_context_switches_per_s", "per_s"),
+        "System Calls/sec": Field("guest_system_calls_per_s", "per_s"),
     },
     "Memory": {
         "Available MBytes": Field("guest_memory_available_mib", "mib"),

@@ -54,6 +54,13 @@ class Cpu(PlanInput):
     storage_cores: Annotated[
         int, Field(ge=0, description="Cores of a host kept for hyperconverged storage, beside the machines.")
     ] = 0
+    fixes: Annotated[
+        Literal["auto", "included", "added"],
+        Field(
+            description="CPU fixes (Meltdown, Spectre, MDS): included in the load as measured, or added to it; auto "
+            "adds them where facts say they are on and the load is not recorded."
+        ),
+    ] = "auto"
     vcpus_per_core: Annotated[
         float,
         Field(ge=1, le=20, description="vCPUs per core of an inventory's VMs that are no database and not recorded."),

@@ -34,7 +34,7 @@ def command(
     """Record a Linux guest's settings: kernel, disks, memory, clock, PostgreSQL.
 
     Run it on the guest as any user and give the file to diagnose or audit. It holds no passwords, addresses or command
-    lines; read it before you send it.
+    lines (of the kernel's only options for CPU fixes); read it before you send it.
     """
     from datetime import UTC, datetime
 
