@@ -25,8 +25,8 @@ Sources:
     context switches add to the rate, 1 % becomes 7 % with more than 10 MB of hot data.
     Red Hat, article 3307751, January 2018: OLTP 8 to 19 %, analytics 3 to 7 %, CPU-bound 2 to 5 %.
     Phoronix, mitigation costs three years after Spectre, January 2021: 25 % (Core i7 7700K, 8700K), 5 % (10900K), 10 %
-    (Ryzen 5950X). Vertica, May 2018: 25 % with IBRS on Skylake. Virtuozzo 2018: 1 to 2 % with retpolines.
-    Judgement: interrupts enter the kernel as system calls do, and count with them; below 5 % the cost hides in noise.
+    (Ryzen 5950X). Vertica, May 2018: 25 % on Skylake. Virtuozzo 2018: 1 to 2 % with retpolines.
+    Judgement: the cost grows in proportion to the rate; interrupts count as system calls do; below 5 % noise hides it.
 """
 
 from __future__ import annotations
