@@ -1,0 +1,1 @@
+"""What go-tpc prints."""

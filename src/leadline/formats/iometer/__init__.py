@@ -1,0 +1,1 @@
+"""Iometer's configuration files."""
