@@ -39,8 +39,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.vocabulary import EntityKind, Layer
-from leadline.formats.loadtool import NAN, Elapsed, add_columns, bad_line, placed
 from leadline.formats.go_tpc.intervals import IntervalLine, interval_histogram
+from leadline.formats.loadtool import NAN, Elapsed, add_columns, bad_line, placed
 
 META = ImporterMeta(
     tool="go-tpc",

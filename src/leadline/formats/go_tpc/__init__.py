@@ -1,1 +1,5 @@
-"""What go-tpc prints."""
+"""go-tpc's intervals.
+
+Here: latencies from what it prints.
+Elsewhere: its capture (importers/go_tpc), its load (benchmarks/go_tpc).
+"""

@@ -1,1 +1,5 @@
-"""Iometer's configuration files."""
+"""Iometer's configuration files.
+
+Here: what Iometer takes.
+Elsewhere: its capture (importers/iometer).
+"""
