@@ -58,7 +58,10 @@ def server(tmp_path: Path) -> Iterator[str]:
     words += ["--bind-address=127.0.0.1", f"--port={port}", f"--socket={tmp_path / 's.sock'}"]
     words += [f"--init-file={tmp_path / 'users.sql'}", f"--pid-file={tmp_path / 'pid'}"]
     dsn = f"mysql://bench@127.0.0.1:{port}/bench"
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=(tmp_path / "log").open("wb")) as process:
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=log) as process,
+    ):
         try:
             for _ in range(120):
                 try:

@@ -73,6 +73,7 @@ def test_queries_are_counted_by_the_command_line(tmp_path: Path) -> None:
         np.testing.assert_equal(first.count, count)
         assert first.mean_ms == pytest.approx(32130.0)
         assert (first.histogram is not None) == (count == 1)
+    assert first.per_s == pytest.approx(1 / 32.23)
     shortest = results["Q10"].operations[0].histogram
     assert shortest is not None
     assert shortest.quantile_bounds(0.5) == (0.0, 105.0)  # 100 ms is the least go-tpc tells
