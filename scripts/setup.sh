@@ -172,6 +172,14 @@ install_toxiproxy() {
     rm -rf "$built"
 }
 
+# The load of TPC-C and TPC-H.
+install_go_tpc() {
+    if ! command -v go >/dev/null 2>&1 || [ -x .tools/bin/go-tpc ]; then return 0; fi
+    say "building go-tpc"
+    GOBIN="$PWD/.tools/bin" go install github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.12 2>/dev/null ||
+        say "could not build it; the tests of its loads will be skipped"
+}
+
 # The same simulator with a template, addresses of workers and failures on request, for the tests of `bench fleet`.
 install_vcsim_fleet() {
     local built=.tools/bin/vcsim-fleet
@@ -247,6 +255,7 @@ if [ "$LEVEL" = all ]; then
     unpack_kernel
     install_vcsim_fleet
     install_toxiproxy
+    install_go_tpc
 fi
 build_extension
 # What a level has, the levels below it have too.

@@ -64,3 +64,14 @@ def test_a_cut_row_is_left_out(tmp_path: Path) -> None:
 def test_a_heading_alone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no row ALL"):
         read_text(tmp_path, SEED.partition("\nALL")[0] + "\n")
+
+
+def test_latency_bins_are_a_histogram_where_one_direction_has_them(tmp_path: Path) -> None:
+    bins = ",0 to 50 uS,50 to 100 uS,0.5 to 1 mS,1 to 2 s, >= 10 s"
+    text = SEED.replace(",% CPU Utilization", f",% CPU Utilization{bins}").replace(",16,12.5", ",16,12.5,10,20,30,4,1")
+    assert all(operation.histogram is None for operation in read_text(tmp_path, text).results[0].operations)
+    (reads,) = read_text(tmp_path, text.replace(",10000,7000,3000,", ",7000,7000,0,")).results[0].operations
+    histogram = reads.histogram
+    assert histogram is not None
+    assert histogram.counts.tolist() == [10, 20, 30, 4, 1]
+    assert histogram.upper.tolist() == [0.05, 0.1, 1.0, 2000.0, float("inf")]

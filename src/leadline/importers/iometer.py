@@ -13,7 +13,8 @@ Sample:
         2026-11-24 09:10:55:123
 
 Lost:
-    Rows of managers, workers and disks: what is kept is the sum, ``ALL``. CPU, network and counters of latency bins.
+    Rows of managers, workers and disks: what is kept is the sum, ``ALL``. CPU and network. Latency bins of tests that
+    read and wrote: they count both together.
 
 Units:
     ``MBps`` of files before 1.1 and ``(Binary)`` are 2**20 bytes, ``(Decimal)`` 10**6; milliseconds. Times are local;
@@ -38,6 +39,7 @@ from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
+from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import NAN, add_columns
@@ -62,6 +64,9 @@ META = ImporterMeta(
 
 _HEADING = "'Target Type,Target Name,Access Specification Name"
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?::\d{1,3})?,*")
+_BIN = re.compile(r"\s*([\d.]+) to ([\d.]+) ([um]?)s", re.IGNORECASE)
+_LAST_BIN, _LAST_BIN_MS = ">= 10 s", 10_000.0
+_MS = {"u": 1e-3, "m": 1.0, "": 1e3}
 _MIB = ("MiBps (Binary)", "MBps (Binary)", "MBps")
 
 
@@ -85,6 +90,17 @@ class _IometerTest:
         latency = {name: self.number(column) for name, column in waits.items()}
         kept = {name: wait for name, wait in latency.items() if np.isfinite(wait)}
         return self.number(f"{way}IOps"), mib_per_s * 2**20, kept
+
+    def histogram(self) -> Histogram | None:
+        """Latencies of all requests in Iometer's bins; None where the file has none, as those before 1.1."""
+        bins = [(match, name) for name in self.cells if (match := _BIN.fullmatch(name)) is not None]
+        lower = [float(match[1]) * _MS[match[3].lower()] for match, _ in bins]
+        upper = [float(match[2]) * _MS[match[3].lower()] for match, _ in bins]
+        counts = [self.number(name) for name in (*(name for _, name in bins), _LAST_BIN)]
+        if not bins or not np.nansum(counts) > 0:
+            return None
+        whole = np.nan_to_num(counts).astype(np.int64).tolist()
+        return Histogram.of([*lower, _LAST_BIN_MS], [*upper, np.inf], whole, "ms")
 
 
 def sniff(source: Source) -> int:
@@ -126,7 +142,7 @@ def _tests(source: Source, builder: CaptureBuilder) -> tuple[list[_IometerTest],
     version, before = "", ""
     for line in source.lines():
         if line.startswith(_HEADING):
-            heading = next(csv.reader([line.lstrip("'")]))
+            heading = [name.strip() for name in next(csv.reader([line.lstrip("'")]))]
         elif line.startswith("ALL,"):
             cells = line.split(",")
             needed = heading.index("Errors") if "Errors" in heading else len(heading) - 1
@@ -165,8 +181,9 @@ def _add(builder: CaptureBuilder, request: Request, test: _IometerTest, at: tupl
         columns[f"job_latency_ms_{way}"] = [measured[2].get("mean", NAN) if measured[0] > 0 else NAN]
     entity = Entity(EntityKind.JOB, job, UNNAMED_GUEST)
     add_columns(builder, request, entity, np.array([end_ns]), columns, interval_s=NAN)
+    alone = test.histogram() if min(read[0], write[0]) == 0 else None
     operations = tuple(
-        Operation(way, measured[0], measured[1], latency_ms=measured[2])
+        Operation(way, measured[0], measured[1], latency_ms=measured[2], histogram=alone)
         for way, measured in (("read", read), ("write", write))
         if measured[0] > 0
     )
@@ -176,7 +193,7 @@ def _add(builder: CaptureBuilder, request: Request, test: _IometerTest, at: tupl
         Result(
             META.tool,
             job,
-            operations or (Operation("mixed", whole[0], whole[1], latency_ms=whole[2]),),
+            operations or (Operation("mixed", whole[0], whole[1], latency_ms=whole[2], histogram=test.histogram()),),
             workload={key: value for key, value in workload.items() if value == value},  # noqa: PLR0124 - NaN
             error_count=int(errors) if np.isfinite(errors) else 0,
             source=builder.info.name,

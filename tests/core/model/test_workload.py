@@ -43,7 +43,7 @@ def test_every_shipped_workload_says_what_it_is_and_where_it_comes_from(name: st
         ("name: x\nio:\n- block: {8k: 50, 64k: 40}\n", "f.yaml:3:3", "add up to 100"),
         ("name: x\n", "f.yaml:1:1", "exactly one of"),
         ("name: x\nio: [{name: a}, {name: a}]\n", "f.yaml:1:1", "the same name"),
-        ("name: x\ndatabase: {engine: mysql}\n", "f.yaml:2:1", "driven by sysbench"),
+        ("name: x\ndatabase: {engine: mysql}\n", "f.yaml:2:1", "driven by sysbench or go-tpc"),
         ("name: x\nio: [{}]\ntiming: {measure_s: soon}\n", "f.yaml:3:10", "no duration"),
         ("[]", "f.yaml:1:1", "the file"),
     ],

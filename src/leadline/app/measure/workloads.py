@@ -15,6 +15,7 @@ from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import Workload, find_workload, profiles
 from leadline.core.system.opened import printable
+from leadline.formats.iometer.configurations import configuration_text
 from leadline.formats.job_files import translate
 from leadline.formats.translation import Fate, Translation
 
@@ -54,7 +55,7 @@ def translation_of(name: str) -> Translation:
         raise UsageError(
             name,
             found=f"#{pick[:40]} after a workload file",
-            expected="a fio job file or a vdbench parameter file before the #",
+            expected="a job file of fio, vdbench or Iometer before the #",
             advice="A workload file is one workload: name it alone.",
         )
     return Translation(find_workload(str(path)))
@@ -114,6 +115,15 @@ def _short(size_bytes: int) -> str | int:
         if size_bytes % unit == 0:
             return f"{size_bytes // unit}{letter}"
     return size_bytes
+
+
+def iometer_text(workload: Workload, target: str = "") -> str:
+    """The Iometer configuration file of a workload, for a Windows machine; ``target`` is a disk as Iometer names it.
+
+    Raises:
+        UsageError: the workload is no I/O, or has what Iometer cannot do.
+    """
+    return configuration_text(workload, target)
 
 
 def fio_job_text(workload: Workload, target: str = "", seed: int = 1) -> str:

@@ -224,11 +224,14 @@ class IoSettings(BaseModel):
 
 
 class Database(BaseModel):
-    """A database load: pgbench or sysbench on PostgreSQL, sysbench on MySQL."""
+    """A database load: pgbench, sysbench or go-tpc on PostgreSQL, sysbench or go-tpc on MySQL.
+
+    ``scale`` counts warehouses of TPC-C, and gigabytes of TPC-H; ``script`` of go-tpc is tpcc or tpch.
+    """
 
     model_config = _STRICT
 
-    tool: Literal["pgbench", "sysbench"] = "pgbench"
+    tool: Literal["pgbench", "sysbench", "go-tpc"] = "pgbench"
     engine: Literal["postgresql", "mysql"] = "postgresql"
     scale: Annotated[int, Field(ge=1)] = 10
     clients: Annotated[int, Field(ge=1, le=10_000)] = 8
@@ -238,8 +241,8 @@ class Database(BaseModel):
 
     @model_validator(mode="after")
     def _known(self) -> Database:
-        if self.engine == "mysql" and self.tool != "sysbench":
-            message = "MySQL is driven by sysbench"
+        if self.engine == "mysql" and self.tool == "pgbench":
+            message = "MySQL is driven by sysbench or go-tpc"
             raise ValueError(message)
         return self
 

@@ -12,17 +12,22 @@ from leadline.core.model.errors import ToolError
 VERSION_TIMEOUT_S = 5.0
 # Debian keeps server programs of PostgreSQL outside PATH.
 _EXTRA_FOLDERS = "/usr/lib/postgresql/17/bin:/usr/lib/postgresql/16/bin:/usr/lib/postgresql/15/bin:/usr/sbin:/sbin"
+_RELEASE = re.compile(r"Release version: v(\d+(?:\.\d+)+)")
 _VERSION = re.compile(r"\d+(?:\.\d+)+|\d{2,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program: its name, how to ask its version, the Debian package, what is disabled without it."""
+    """A program: its name, how to ask its version, the Debian package or Go module, what is disabled without it.
+
+    ``shown`` is how its version stands in its answer; the first group, where it has one.
+    """
 
     name: str
     ask: tuple[str, ...]
     package: str
     disables: str
+    shown: re.Pattern[str] = _VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +45,11 @@ class ToolState:
 
     @property
     def install(self) -> str:
-        """The command that installs it on Debian and Ubuntu."""
-        return f"apt-get install {self.tool.package}"
+        """The command that installs it: Debian's and Ubuntu's, or Go's."""
+        return _installs(self.tool.package)
 
 
+GO_TPC = "github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.12"
 TOOLS: tuple[Tool, ...] = (
     Tool("sadf", ("-V",), "sysstat", "reading binary sar files (sa*)"),
     Tool("pminfo", ("--version",), "pcp", "reading archives of PCP (NAME.meta)"),
@@ -55,6 +61,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("postgres", ("--version",), "postgresql", "bench run --on new; recording the example incidents"),
     Tool("pg_test_fsync", ("--version",), "postgresql", "measuring what flushing costs (bench run pg-test-fsync)"),
     Tool("sysbench", ("--version",), "sysbench", "loading PostgreSQL or MySQL with sysbench"),
+    Tool("go-tpc", ("version",), GO_TPC, "loading a database with TPC-C or TPC-H", _RELEASE),
     Tool("mariadbd", ("--version",), "mariadb-server-core", "bench run --on new with engine mysql"),
     Tool("mariadb", ("--version",), "mariadb-client-core", "loading MySQL with sysbench"),
     Tool("iperf3", ("--version",), "iperf3", "loading a network (leadline bench)"),
@@ -72,6 +79,10 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
+def _installs(package: str) -> str:
+    return f"go install {package}" if "@" in package else f"apt-get install {package}"
+
+
 def find_program(name: str) -> str | None:
     """Where a program is, or None."""
     return shutil.which(name) or shutil.which(name, path=_EXTRA_FOLDERS)
@@ -86,7 +97,7 @@ def require_program(name: str, purpose: str, package: str | None = None) -> str:
     path = find_program(name)
     if path is None:
         package = package or next((tool.package for tool in TOOLS if tool.name == name), None)
-        advice = f"apt-get install {package}" if package else "`leadline doctor` says how to install it."
+        advice = _installs(package) if package else "`leadline doctor` says how to install it."
         raise ToolError(name, found="not installed", expected=purpose, advice=advice)
     return path
 
@@ -102,5 +113,5 @@ def examine(tool: Tool) -> ToolState:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ToolState(tool, path, None)
-    match = _VERSION.search(answer.stdout + answer.stderr)
-    return ToolState(tool, path, match[0] if match else None)
+    match = tool.shown.search(answer.stdout + answer.stderr)
+    return ToolState(tool, path, match[match.lastindex or 0] if match else None)

@@ -27,6 +27,7 @@ VERB_NEEDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("bench run", "pgbench", ("pgbench", "psycopg")),
     ("bench run", "pgbench --on new", ("postgres",)),
     ("bench run", "sysbench", ("sysbench",)),
+    ("bench run", "tpcc and tpch", ("go-tpc",)),
     ("bench run", "MySQL", ("mariadb",)),
     ("bench run", "MySQL --on new", ("mariadbd",)),
     ("bench run", "a network", ("iperf3", "sockperf", "ping", "ip")),
