@@ -31,7 +31,7 @@ ANALYTICS_PCT_MIN = 3.0  # Red Hat: 3 to 7 % for analytics, decision support and
 CPU_BOUND_PCT_MIN = 2.0  # Red Hat: 2 to 5 % for work that stays in user space
 OLD_PROCESSOR_PCT_MAX = 25.0  # Phoronix: geometric mean of Core i7 7700K and 8700K against mitigations=off
 NEW_PROCESSOR_PCT = (1.0, 10.0)  # Virtuozzo with retpolines: 1 to 2; Phoronix: 5 (10900K), 10 (Ryzen 5950X)
-IBRS_PCT_MAX = 25.0  # Vertica: mean on Skylake, where the kernel used IBRS
+IBRS_PCT_MAX = 25.0  # Vertica: mean on Skylake. Judgement: kernels used IBRS there
 # Disclosed after those measurements: their fixes cost something that no figure here covers.
 NOT_MEASURED = frozenset(
     """
