@@ -95,15 +95,6 @@ def test_half_of_the_work_as_quick_as_ever_in_the_server_may_be_half_of_the_answ
     assert find_incidents(capture(fewer, latency((2, 150)))) == ()
 
 
-def test_more_sessions_that_do_more_work_as_quickly_are_no_incident() -> None:
-    sessions = ("db_active_sessions_count", DATABASE, [(0.5, 60), (4, 30), (0.5, 60)])
-    more = throughput((150, 60), (300, 30), (150, 60))
-    assert find_incidents(capture(more, in_server((2, 150)), sessions)) == ()
-    assert find_incidents(capture(more, in_server((2, 60), (6, 30), (2, 60)), sessions))
-    same = throughput((150, 150))
-    assert find_incidents(capture(same, in_server((2, 150)), sessions)), "those that wait have not ended"
-
-
 def test_two_incidents_are_two() -> None:
     quiet, slow = (1_500, 50), (9_000, 25)
     found = find_incidents(capture(latency(quiet, slow, quiet, (20_000, 25), quiet)))

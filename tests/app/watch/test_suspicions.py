@@ -82,6 +82,27 @@ def test_less_work_that_nothing_explains_is_no_incident_of_a_watch(during: float
     assert bool(suspicions_of(diagnose(capture), capture, NOW * S)) is is_wrong
 
 
+@pytest.mark.parametrize(("slower", "is_wrong"), [(1.0, False), (3.0, True)], ids=["as quick", "slower"])
+def test_more_work_is_an_incident_of_a_watch_where_users_wait_longer(slower: float, is_wrong: bool) -> None:
+    noise = np.random.default_rng(1)
+    later = np.arange(300) >= 240
+    times = np.arange(NOW - 299, NOW + 1, dtype=np.int64) * S
+    levels = {
+        "db_tps": np.where(later, 250.0, 100.0),
+        "db_active_sessions_count": np.where(later, 4.0, 0.5),
+        "db_transaction_active_ms": np.where(later, 2.0 * slower, 2.0),
+    }
+    database = [Entity.parse("database:orders")]
+    groups = [
+        SeriesGroup(metric, database, times, (values * noise.normal(1.0, 0.05, 300))[None, :], 1.0)
+        for metric, values in levels.items()
+    ]
+    capture = Capture(groups, [SourceInfo("x", "x", "x")])
+    diagnosed = diagnose(capture)
+    assert diagnosed.answer.cause is not None
+    assert bool(suspicions_of(diagnosed, capture, NOW * S)) is is_wrong
+
+
 def test_a_guest_its_database_and_its_vm_are_one_place() -> None:
     inventory = estate()
     database = places_of(inventory, Entity.parse("guest:db1/database:orders"), Layer.DATABASE)

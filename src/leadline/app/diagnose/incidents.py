@@ -48,7 +48,6 @@ IDLE_SHARE, BUSY_QUANTILE = 0.05, 0.9  # Judgement: of the throughput when there
 ONE_SESSION = 0.5  # sessions at work, on average, from which on somebody is served
 IDLE_COUNT = 5  # points without work that part what was before from what comes after
 SLOWER_RATIO, STOPPED_RATIO, HALVED_RATIO = 1.1, 0.1, 0.6  # Judgement: when fewer transactions are not less work
-MORE_RATIO = 1.2  # Judgement: beyond what throughput varies by itself
 THROUGHPUT_RATIO, LATENCY_RATIO, SESSIONS_RATIO = 0.85, 4.0 / 3.0, 1.5  # Judgement: what users call slow
 APART_RATIO = 4.0  # Judgement: latency in an incident that is told from the normal at each point
 LATENCY_MS_MIN, SESSIONS_MIN = 1.0, 2.0  # Judgement: less than that more nobody feels
@@ -167,8 +166,8 @@ def _clearest(
     clear = (one for one, each in zip(series, shares, strict=True) if float(each[best]) >= least)
     normal = among & ~inside
     clear_changes = [_change(one, inside, normal) for one in clear]
-    others = [_change(one, inside, normal) for one in series if one.metric in (*LATENCY, *THROUGHPUT)]
-    return inside if any(_is_felt(change, others) for change in clear_changes) else None
+    latency = [_change(one, inside, normal) for one in series if one.metric in LATENCY]
+    return inside if any(_is_felt(change, latency) for change in clear_changes) else None
 
 
 def _as_bad(series: list[_Series], normal: NDArray[np.bool_], incidents: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
@@ -196,7 +195,8 @@ def _median(values: Floats, among: NDArray[np.bool_]) -> float:
 def _symptoms(series: list[_Series], inside: NDArray[np.bool_], normal: NDArray[np.bool_]) -> tuple[Change, ...]:
     """What was felt in an incident, the clearest first."""
     changes = [_change(one, inside, normal) for one in series]
-    felt = (change for change in changes if change.share >= SAME_SHARE and _is_felt(change, changes))
+    latency = [change for change in changes if change.metric in LATENCY]
+    felt = (change for change in changes if change.share >= SAME_SHARE and _is_felt(change, latency))
     return tuple(sorted(felt, key=lambda change: -change.share))
 
 
@@ -335,9 +335,8 @@ def _change(one: _Series, inside: NDArray[np.bool_], normal: NDArray[np.bool_]) 
     return Change(one.group.entities[one.row], one.metric, one.group.unit, middle, level, noise, share)
 
 
-def _is_felt(change: Change, others: list[Change]) -> bool:
+def _is_felt(change: Change, latency: list[Change]) -> bool:
     """Whether users would have called it slow; fewer transactions that are as quick as ever were not asked for."""
-    latency = [one for one in others if one.metric in LATENCY]
     if change.metric in THROUGHPUT:
         done = change.during / change.normal if change.normal > 0 else 1.0
         slower = any(one.during >= SLOWER_RATIO * one.normal for one in latency)
@@ -345,9 +344,6 @@ def _is_felt(change: Change, others: list[Change]) -> bool:
         return done <= (THROUGHPUT_RATIO if slower else STOPPED_RATIO if is_known else HALVED_RATIO)
     more = change.during - change.normal
     if change.metric in SESSIONS:
-        is_more_work = any(one.metric in THROUGHPUT and one.during >= MORE_RATIO * one.normal for one in others)
-        if is_more_work and latency and all(one.during < LATENCY_RATIO * one.normal for one in latency):
-            return False  # more sessions that do more work as quickly as ever
         return more >= SESSIONS_MIN and change.during >= SESSIONS_RATIO * change.normal
     least = LATENCY_MS_MIN / (1000.0 if change.unit == "s" else 1.0)
     return more >= least and change.during >= LATENCY_RATIO * change.normal

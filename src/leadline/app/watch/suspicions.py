@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose.incidents import FELT, POINT_COUNT_MIN, STOPPED_RATIO, THROUGHPUT
+from leadline.app.diagnose.incidents import FELT, POINT_COUNT_MIN, SESSIONS, STOPPED_RATIO, THROUGHPUT
 from leadline.app.watch.judging import rule_duration_s
 from leadline.core.model.answer import Felt
 from leadline.core.model.capture import NS_PER_S
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from leadline.core.model.finding import Diagnosis, Finding, Window
     from leadline.core.model.incident import Change
 
+MORE_WORK = "db-more-work"
 RECENT_S = 30.0  # Judgement: what was bad until then is bad now; averages of 20 s come late
 BEGUN_S = 60.0  # Judgement: of a shorter window it cannot be said what is usual
 DURATION_SHARE = 0.9  # of a rule's duration: the first sample of a window stands for an interval before it
@@ -74,12 +75,14 @@ def suspicions_of(
     """
     inventory = capture.inventory
     since_ns = now_ns - round(RECENT_S * NS_PER_S)
-    felt = [
-        _felt(place, answer, inventory)
+    answers = [
+        (place, answer)
         for place, answer in enumerate(diagnosis.answers)
-        if answer.incident is not None and answer.incident.window.end_ns >= since_ns and not _is_less_work(answer)
+        if answer.incident is not None and answer.incident.window.end_ns >= since_ns
     ]
+    felt = [_felt(place, answer, inventory) for place, answer in answers if not _is_work_alone(answer)]
     taken = {rule for one in felt for rule in one.rules}
+    taken |= {cause.finding.rule for _, answer in answers if (cause := answer.cause) is not None}
     least = Severity.HIGH if felt or _is_users_state_known(diagnosis, capture, since_ns) else Severity.MEDIUM
     if (span := capture.span_ns()) is not None and now_ns - span[0] < BEGUN_S * NS_PER_S:
         return tuple(felt)
@@ -91,15 +94,17 @@ def suspicions_of(
     return (*felt, *limits)
 
 
-def _is_less_work(answer: Answer) -> bool:
-    """Whether all that was felt is that fewer transactions ended, and nothing explains it.
+def _is_work_alone(answer: Answer) -> bool:
+    """Whether all that was felt is that users asked for less, or for more without waiting longer.
 
-    Who complains knows that users wait; a watch knows only that they asked for less, as at the end of every day.
+    Who complains knows that users wait; a watch sees work come and go, as at both ends of every day.
     """
     symptoms = () if answer.incident is None else answer.incident.symptoms
-    if answer.cause is not None or not symptoms:
+    if not symptoms:
         return False
-    return all(one.metric in THROUGHPUT and one.during > STOPPED_RATIO * one.normal for one in symptoms)
+    if answer.cause is None:
+        return all(one.metric in THROUGHPUT and one.during > STOPPED_RATIO * one.normal for one in symptoms)
+    return answer.cause.finding.rule == MORE_WORK and all(one.metric in SESSIONS for one in symptoms)
 
 
 def _is_users_state_known(diagnosis: Diagnosis, capture: Capture, since_ns: int) -> bool:

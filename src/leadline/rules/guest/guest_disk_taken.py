@@ -3,10 +3,11 @@
 Finds:
     Programs that are no database read, or write, at least a third of all that programs read or write, at least 1 MiB/s
     more than in the normal time, while a disk of the machine makes requests wait: 5 ms or more, and twice as long as in
-    the normal time. Where it is known which disks the database lies on, only these count. The three busiest are named.
+    the normal time; a disk that the database is known to lie on before others. The three busiest are named.
     A program is left out where that disk moved less than half of what the program did, and another disk as much.
     Without processes in the recording: a disk that writes or reads at least 1.5 times as much as in the normal time,
-    while the database itself wrote and read no more, and fewer transactions end. Where what others move is little
+    while the database itself wrote and read no more, and fewer transactions end; where it is known which disks the
+    database lies on, only these count. Where what others move is little
     beside the database: a disk that serves at least 1.5 times as many writes, each of which waits 1.5 times as long,
     while the database asks for no more, and a program that came with them and writes no more than the disk's rise.
 
@@ -197,11 +198,7 @@ def _slow_disk(context: RuleContext, rates: dict[Entity, float], moved_kib_per_s
         }
         slow = {entity: value for entity, value in slow.items() if entity not in same}
     its_disks = database_disks(context)
-    return max(
-        ((disk, value) for disk, value in slow.items() if not its_disks or disk in its_disks),
-        key=lambda one: one[1],
-        default=None,
-    )
+    return max(slow.items(), key=lambda one: (one[0] in its_disks, one[1]), default=None)
 
 
 def _of_database(context: RuleContext, changes: list[Change]) -> list[Change]:
