@@ -39,6 +39,7 @@ SHOWN = {
     "probe": Shown(
         "leadline probe --on scratch --seconds 3 --pulse 3 --set-size 64m --yes -o probed", is_of_machine=True
     ),
+    "guide": Shown("leadline guide slow-disk examples/incidents/throttled-wal-disk"),
     "watch": Shown("leadline watch check", before=("leadline watch init --yes",), is_of_machine=True),
     "show": Shown("leadline show examples/generated/esxtop.csv.gz --metric cpu_ready_pct"),
     "trace": Shown("leadline trace characterise db01.vscsi"),
