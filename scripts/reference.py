@@ -68,10 +68,16 @@ def settings_table() -> str:
                     needing.setdefault(part, []).append(name)
     lines = ["# Settings", "", "The keys of the [inventory file](../guides/inventory.md), by kind of entity.", ""]
     for kind, known in settings().items():
-        lines += [f"## {kind.value}", "", "| setting | type | meaning | needed by |", "|---|---|---|---|"]
+        lines += [
+            f"## {kind.value}",
+            "",
+            "| setting | type | meaning | read from | needed by |",
+            "|---|---|---|---|---|",
+        ]
         for setting in known.values():
             rules = ", ".join(f"[{rule}](rules/{rule}.md)" for rule in needing.get(f"{kind.value}.{setting.name}", []))
-            lines.append(f"| {setting.name} | {setting.type} | {cell(setting.meaning)} | {rules} |")
+            fed = "by hand" if setting.is_by_hand else "recordings"
+            lines.append(f"| {setting.name} | {setting.type} | {cell(setting.meaning)} | {fed} | {rules} |")
         lines.append("")
     return "\n".join(lines)
 

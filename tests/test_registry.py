@@ -28,7 +28,7 @@ from leadline.core.model.units import UNITS, factor
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.model.workload import KINDS as WORKLOAD_KINDS
 from leadline.core.system.tools import TOOLS
-from leadline.estate.knowledge.settings import TYPES
+from leadline.estate.knowledge.settings import TYPES, is_by_hand, is_setting, settings
 from leadline.generators.fault import Fault
 from tests.conftest import ROOT
 
@@ -170,6 +170,20 @@ def test_every_metric_that_a_rule_reads_is_written_by_an_importer() -> None:
     read = {one for meta in rule_metas().values() for need in (*meta.needs, *meta.uses) for one in need.split("|")}
     assert len(read & known) > 200
     assert [name for name in sorted(read & known) if not where_reported(name)] == []
+
+
+def test_settings_that_no_reader_writes_are_said_to_be_fed_by_hand() -> None:
+    """What a rule reads and no source of readers names can only be written into an inventory."""
+    readers = ("importers", "collectors", "formats", "app/read", "estate/derived")
+    not_readers = {"inventory_file.py"}  # it reads what people wrote
+    paths = [path for folder in readers for path in (ROOT / "src/leadline" / folder).rglob("*.py")]
+    words = {word for path in paths if path.name not in not_readers for word in re.findall(r"\w+", path.read_text())}
+    needs = [need for meta in rule_metas().values() for need in (*meta.needs, *meta.uses)]
+    read = {one for need in needs for one in need.split("|") if is_setting(one)}
+    assert len(read) > 200
+    assert {one for one in read if one.partition(".")[2] not in words} == {one for one in read if is_by_hand(one)}
+    marked = {f"{kind}.{name}" for kind, all_of in settings().items() for name, one in all_of.items() if one.is_by_hand}
+    assert marked <= read
 
 
 def test_settings_catalogue_is_sound() -> None:

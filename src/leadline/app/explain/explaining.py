@@ -17,6 +17,7 @@ from leadline.core.model.errors import UsageError
 from leadline.core.model.metrics import foreign_sources, metric, metrics
 from leadline.core.model.similar import similar
 from leadline.core.model.units import several
+from leadline.estate.knowledge.settings import is_by_hand
 
 # The word on the command line for all units of a kind.
 PLURALS = {f"{kind}s": kind for kind in KINDS}
@@ -150,6 +151,7 @@ def _rule_facts(name: str, rule: Rule) -> dict[str, Any]:
         "severity": meta.severity.label + (" (judgement)" if meta.judgement else ""),
         "needs": list(meta.needs),
         "uses": list(meta.uses),
+        "by hand": [one for need in (*meta.needs, *meta.uses) for one in need.split("|") if is_by_hand(one)],
         "limits": limits,
         "explains": list(meta.explains),
         "catalogue": [name, *meta.catalogue],

@@ -26,6 +26,7 @@ class Setting:
     name: str
     type: str
     meaning: str
+    is_by_hand: bool  # no importer or collector reads it: it stands in an inventory that people write
 
 
 @cache
@@ -34,9 +35,15 @@ def settings() -> dict[EntityKind, dict[str, Setting]]:
     text = resources.files(__package__).joinpath("settings.csv").read_text(encoding="utf-8")
     known: dict[EntityKind, dict[str, Setting]] = {}
     for row in csv.DictReader(text.splitlines()):
-        setting = Setting(EntityKind(row["kind"]), row["setting"], row["type"], row["meaning"])
+        setting = Setting(EntityKind(row["kind"]), row["setting"], row["type"], row["meaning"], row["fed"] == "by hand")
         known.setdefault(setting.kind, {})[setting.name] = setting
     return known
+
+
+def is_by_hand(need: str) -> bool:
+    """Whether ``kind.setting`` is known only where people wrote it down."""
+    kind, _, name = need.partition(".")
+    return is_setting(need) and settings()[EntityKind(kind)][name].is_by_hand
 
 
 def is_setting(need: str) -> bool:
