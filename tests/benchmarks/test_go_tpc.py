@@ -10,7 +10,7 @@ import pytest
 
 from leadline.app.measure.benching import driver_of, plan, run
 from leadline.benchmarks import go_tpc
-from leadline.benchmarks._database.load import PLACE, ask, reached
+from leadline.benchmarks._database.load import PLACE, ask, reached, start
 from leadline.core.contracts.benchmark import LoadPlan, Measured, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
@@ -130,7 +130,7 @@ def test_a_failure_is_one_error(tmp_path: Path) -> None:
     with open_folder() as folder:
         made = plan(workload(), Target(str(folder)))
         try:
-            go_tpc.start(made, tmp_path)
+            start(made, tmp_path)
             with pytest.raises(ToolError, match="go-tpc failed"):
                 go_tpc.measure(made, Step("round-2", 2, 1), tmp_path, lambda _: True)
         finally:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
-from leadline.app.explain.explaining import advice_text
 from leadline.core.contracts.discovery import load_unit
 from leadline.core.model.vocabulary import Severity
 
@@ -34,7 +33,6 @@ class WalkedStep:
         findings: of its rules, the gravest first; information is none.
         checked: names of rules that ran and found nothing.
         missing: its rules that could not run, with what they need; empty where nothing was recorded at all.
-        advice: sentences that no rule checks.
     """
 
     step: GuideStep
@@ -42,7 +40,6 @@ class WalkedStep:
     findings: tuple[Finding, ...]
     checked: tuple[str, ...]
     missing: tuple[Skipped, ...]
-    advice: tuple[str, ...]
 
     @property
     def is_answered(self) -> bool:
@@ -80,10 +77,9 @@ def walk(name: str, diagnosis: Diagnosis | None) -> Walk:
 
 
 def _walked(step: GuideStep, diagnosis: Diagnosis | None) -> WalkedStep:
-    advice = tuple(map(advice_text, step.advice))
     if diagnosis is None:
         state = StepState.NOT_RECORDED if step.rules else StepState.BY_HAND
-        return WalkedStep(step, state, (), (), (), advice)
+        return WalkedStep(step, state, (), (), ())
     asked = set(step.rules)
     findings = [one for one in diagnosis.findings if one.rule in asked and one.severity > Severity.INFO]
     with_findings = {one.rule for one in findings}
@@ -95,4 +91,4 @@ def _walked(step: GuideStep, diagnosis: Diagnosis | None) -> WalkedStep:
         state = StepState.PROBLEM
     else:
         state = StepState.NOTHING if checked else StepState.NOT_RECORDED
-    return WalkedStep(step, state, tuple(findings), checked, missing, advice)
+    return WalkedStep(step, state, tuple(findings), checked, missing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from leadline.app.explain.explaining import advice_text
 from leadline.app.guide.walking import StepState
 from leadline.core.model.units import several
 
@@ -72,5 +73,5 @@ def _steps(walk: Walk) -> Iterator[dict[str, Any]]:
             "missing": [{"rule": skipped.rule, "needs": list(skipped.needs)} for skipped in one.missing],
             "record": list(one.step.record),
             "by_hand": list(one.step.by_hand),
-            "advice": list(one.advice),
+            "advice": [advice_text(name) for name in one.step.advice],
         }

@@ -1,9 +1,9 @@
 """Rows are loaded in bulk: a restore, an import or a batch.
 
 Finds:
-    At least three times as many rows changed and three times as much log written as in the normal time, while not more
-    transactions end. Without an incident to compare: more than 2 MiB/s of log with at least 50 rows inserted for each
-    transaction.
+    At least three times as many rows changed and three times as much log written as in the normal time, at least 50
+    rows and 128 KiB of log a second more, while not more transactions end. Without an incident to compare: more than
+    2 MiB/s of log with at least 50 rows inserted for each transaction.
 
 Why:
     Every row goes into the log, into its table and into each index. The log's disk and the buffer pool belong to the
@@ -46,6 +46,8 @@ META = RuleMeta(
         "rows": Threshold(3.0, "ratio", "Judgement: beyond what the same statements vary"),
         "log": Threshold(3.0, "ratio", "Judgement: beyond what the same statements vary"),
         "batch": Threshold(50.0, "count", "Judgement: rows of a transaction that loads"),
+        "rows_more": Threshold(50.0, "per_s", "Judgement: fewer are the statements of whoever samples the server"),
+        "log_more": Threshold(131072.0, "bytes_per_s", "Judgement: the slowest disk writes as much"),
         "log_least": Threshold(2097152.0, "bytes_per_s", "Judgement: less fills no disk"),
         "done": Threshold(1.5, "ratio", "Judgement: with more transactions it is more work"),
     },
@@ -67,7 +69,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
     done = throughput(context)
     if rows is None or log is None or ratio(done) >= context.limit("done"):
         return
-    grown = ratio(rows) >= context.limit("rows") and ratio(log) >= context.limit("log")
+    much = rows.during - rows.normal >= context.limit("rows_more") and log.during - log.normal >= context.limit(
+        "log_more"
+    )
+    grown = much and ratio(rows) >= context.limit("rows") and ratio(log) >= context.limit("log")
     if grown or (context.incident is None and _in_batches(context, log)):
         yield changed(context, rows.entity, f"Rows are loaded in bulk: {shown(rows)} changed", (rows, log, done))
 

@@ -110,6 +110,7 @@ def _show(out: Console, walked: Walk, *, everything: bool) -> None:
 def _show_step(out: Console, place: int, one: WalkedStep, *, everything: bool) -> None:
     from rich.text import Text
 
+    from leadline.app.explain.explaining import advice_text
     from leadline.app.guide.walking import StepState
     from leadline.faces.terminal import SEVERITY_STYLE, wrapped
     from leadline.faces.words.guides import FINDINGS_SHOWN, needs_record, state_words
@@ -134,8 +135,8 @@ def _show_step(out: Console, place: int, one: WalkedStep, *, everything: bool) -
             wrapped(out, f"{skipped.rule} needs {', '.join(skipped.needs)}", "   not checked: ", style="dim")
     for text in one.step.by_hand:
         wrapped(out, text, "   By hand: ", style="bold")
-    for text in one.advice:
-        wrapped(out, text, "   - ")
+    for advice in one.step.advice:
+        wrapped(out, advice_text(advice), "   - ")
     if needs_record(one) or not one.step.rules:
         for text in one.step.record:
             wrapped(out, text, "   Record: " if one.step.rules else "   Run: ", style="bold")
