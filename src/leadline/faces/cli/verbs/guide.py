@@ -108,15 +108,13 @@ def _show(out: Console, walked: Walk, *, everything: bool) -> None:
 
 
 def _show_step(out: Console, place: int, one: WalkedStep, *, everything: bool) -> None:
-    from rich.text import Text
-
     from leadline.app.explain.explaining import advice_text
     from leadline.app.guide.walking import StepState
     from leadline.faces.terminal import SEVERITY_STYLE, wrapped
     from leadline.faces.words.guides import FINDINGS_SHOWN, needs_record, state_words
 
-    style = {StepState.PROBLEM: "bold red", StepState.NOTHING: "green"}.get(one.state, "dim")
-    out.print(Text.assemble((f"{place}. {one.step.title}: ", "bold"), (state_words(one), style)))
+    style = {StepState.PROBLEM: "bold red", StepState.NOTHING: "bold green"}.get(one.state, "bold")
+    wrapped(out, state_words(one), f"{place}. {one.step.title}: ", style=style)
     wrapped(out, one.step.look, "   ")
     shown = one.findings if everything else one.findings[:FINDINGS_SHOWN]
     for finding in shown:
