@@ -32,6 +32,7 @@ from tests.conftest import ROOT
 POINTS_MAX = 2.0
 SHARES = (0.0, 0.2, 0.5, 0.9)
 PARTS = (0.05, 0.2, 0.5)
+SAMPLE_BYTES_MIN = 1 << 18  # four pieces: of less there is no sample
 SMALL_TABLE = 1 << 14
 EVERYTHING = 2**62
 RATIO = re.compile(r"x([0-9]+\.[0-9]+)")
@@ -95,7 +96,7 @@ def compared(name: str, path: Path, folder: Path, *, is_real: bool) -> bool:
     fine = True
     whole, seconds = scanned(path, EVERYTHING)
     drawn, _ = scanned(path, EVERYTHING, SMALL_TABLE)
-    samples = [scanned(path, int(places.total_bytes * part))[0] for part in PARTS]
+    samples = [scanned(path, max(int(places.total_bytes * part), SAMPLE_BYTES_MIN))[0] for part in PARTS]
     print(f"  whole scan {seconds:.1f} s, {places.total_bytes / seconds / 1e6:,.0f} MB/s; duplicates in %:")
     print(f"  {'block':>7}{'truth':>8}{'whole':>8}{'drawn':>8}" + "".join(f"{f'{p:.0%} read':>16}" for p in PARTS))
     for index, (size, share) in enumerate(true.items()):

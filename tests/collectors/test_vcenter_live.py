@@ -26,7 +26,7 @@ import pytest
 import pyVmomi
 import pyVmomi.SoapAdapter
 
-from leadline.collectors import _vcenter_live as live
+from leadline.collectors._vcenter_live import sampling as live
 from leadline.collectors.vcenter import watch
 from leadline.core.contracts.collector import Access
 from leadline.core.model.capture import Capture, SeriesGroup

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline._core import VspherePerfAnswer
-from leadline.collectors._vcenter_live_columns import LiveColumns, Placing
-from leadline.collectors._vcenter_live_counters import LiveCounter, in_chunks, live_counters
-from leadline.collectors._vcenter_live_late import GivenSamples, LiveGap
+from leadline.collectors._vcenter_live.columns import LiveColumns, Placing
+from leadline.collectors._vcenter_live.counters import LiveCounter, in_chunks, live_counters
+from leadline.collectors._vcenter_live.late import GivenSamples, LiveGap
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
 

@@ -50,6 +50,7 @@ FIXED = frozenset(
         "pg-settings",
         "recorder-notes",
         "rvtools",
+        "speculation-control",
         "top",
         "vm-config",
     }

@@ -45,8 +45,8 @@ from leadline.collectors import _vcenter_policies as policies
 from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors import _vcenter_vsan as vsan
 from leadline.collectors._vcenter_estate import VcenterInventory
-from leadline.collectors._vcenter_live import LiveOptions, VcenterLive
-from leadline.collectors._vcenter_live_access import live_access
+from leadline.collectors._vcenter_live.access import live_access
+from leadline.collectors._vcenter_live.sampling import LiveOptions, VcenterLive
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.contracts.collector import Access, CollectorMeta
 from leadline.core.model.capture import Capture, CaptureBuilder

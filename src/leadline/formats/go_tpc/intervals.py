@@ -37,7 +37,7 @@ def bucket_of(printed_ms: float) -> tuple[float, float]:
     """The bounds in ms of the bucket whose highest value is printed.
 
     >>> [round(bound, 2) for bound in bucket_of(18.9)]
-    [17.77, 18.92]
+    [17.8, 18.95]
     """
     if printed_ms <= LEAST_MS + DIGIT_MS:
         return 0.0, printed_ms + DIGIT_MS

@@ -104,7 +104,7 @@ def _show_allocations(inventory: Inventory, *, as_json: bool) -> None:
     """Who may have how much of what."""
     from dataclasses import asdict
 
-    from leadline.app.diagnose.allocations import allocations
+    from leadline.estate.knowledge.allocations import allocations
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.tables import plain_table
 

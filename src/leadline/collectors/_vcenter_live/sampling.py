@@ -17,19 +17,19 @@ from typing import Any
 from xml.parsers.expat import ExpatError
 
 from leadline._core import CoreError, VspherePerfAnswer
-from leadline.collectors._vcenter_live_columns import LiveColumns, Placing
-from leadline.collectors._vcenter_live_counters import in_chunks, live_counters
-from leadline.collectors._vcenter_live_estate import LiveEstate, Reader
-from leadline.collectors._vcenter_live_events import EventReader
-from leadline.collectors._vcenter_live_late import GivenSamples, LiveGap
-from leadline.collectors._vcenter_live_soap import (
+from leadline.collectors._vcenter_live.columns import LiveColumns, Placing
+from leadline.collectors._vcenter_live.counters import in_chunks, live_counters
+from leadline.collectors._vcenter_live.estate import LiveEstate, Reader
+from leadline.collectors._vcenter_live.events import EventReader
+from leadline.collectors._vcenter_live.late import GivenSamples, LiveGap
+from leadline.collectors._vcenter_live.soap import (
     ObjectGoneError,
     PerformanceText,
     SessionEndedError,
     metric_ids,
     query_spec,
 )
-from leadline.collectors._vcenter_live_states import Reference
+from leadline.collectors._vcenter_live.states import Reference
 from leadline.core.contracts.collector import Access
 from leadline.core.model.capture import NS_PER_S, Capture, SeriesGroup, SourceInfo, Warn
 from leadline.core.model.entities import Entity, Inventory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leadline.app.diagnose.allocations import Allocation, allocations
+from leadline.estate.knowledge.allocations import Allocation, allocations
 from leadline.formats.inventory_file import parse_inventory
 
 TEXT = """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.collectors._vcenter_live_counters import LiveCounter, metric_and_scale
+from leadline.collectors._vcenter_live.counters import LiveCounter, metric_and_scale
 from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity, EntityColumn
 from leadline.core.model.vocabulary import EntityKind

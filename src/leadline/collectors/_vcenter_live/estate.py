@@ -13,7 +13,7 @@ from typing import Any
 
 from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors._vcenter_estate import VcenterInventory
-from leadline.collectors._vcenter_live_states import ObjectStates, Reference, State
+from leadline.collectors._vcenter_live.states import ObjectStates, Reference, State
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.knowledge.vcenter_session import id_of, objects, of
