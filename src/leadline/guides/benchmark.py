@@ -4,7 +4,7 @@ For:
     Whoever tests storage before it is bought, accepted or changed.
 
 Ends:
-    With a figure that somebody else can measure again, and a baseline that later changes are held against.
+    With a figure that somebody else can measure again. Later changes are compared with this baseline.
 
 Sources:
     VMware, "HCIBench User Guide": prefill, warm-up, names of results, options that are off while testing.

@@ -18,7 +18,7 @@ class StepState(StrEnum):
     """What is known of a step."""
 
     PROBLEM = "problem"  # at least one of its rules has a finding
-    NOTHING = "nothing wrong"  # all that could be checked is as it should be
+    NOTHING = "nothing found"  # by none of the rules that could be asked
     NOT_RECORDED = "not recorded"  # none of its rules could be asked
     BY_HAND = "by hand"  # no rule answers it
 

@@ -29,16 +29,16 @@ def headline(walk: Walk) -> str:
         return f"{several(len(problems), 'step')} of {len(walk.steps)} with something to mend."
     unknown = sum(1 for one in walk.steps if not one.is_answered)
     rest = f"; {several(unknown, 'step')} not wholly recorded" if unknown else ""
-    return f"Nothing wrong in what is recorded{rest}."
+    return f"Nothing found in what is recorded{rest}."
 
 
 def state_words(one: WalkedStep) -> str:
-    """The state of a step: "problem: 2 findings", "nothing wrong in 7 checks, 3 could not be made"."""
+    """The state of a step: "problem: 2 findings", "nothing found in 7 checks, 3 could not be made"."""
     left = f", {several(len(one.missing), 'check')} could not be made" if one.missing else ""
     if one.state is StepState.PROBLEM:
         return f"problem: {several(len(one.findings), 'finding')}{left}"
     if one.state is StepState.NOTHING:
-        return f"nothing wrong in {several(len(one.checked), 'check')}{left}"
+        return f"nothing found in {several(len(one.checked), 'check')}{left}"
     return str(one.state)
 
 

@@ -1,7 +1,7 @@
 """Iometer's configuration files (.icf) as workloads and back: an access specification is a workload.
 
 A line that begins with an apostrophe is a heading, the lines below it are its values. A test runs one access
-specification after the other on all workers, so that each is a run of its own.
+specification after the other on all workers, so that each is one run.
 
 Source: Iometer User's Guide 2003.12.16, "Access Specifications Tab" and "Test Setup Tab"; Iometer sources, SaveConfig
 of AccessSpecList.cpp.

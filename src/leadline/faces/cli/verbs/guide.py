@@ -128,7 +128,7 @@ def _show_step(out: Console, place: int, one: WalkedStep, *, everything: bool) -
         wrapped(out, f"and {len(one.findings) - len(shown)} more: --all", "   ")
     if everything:
         for rule in one.checked:
-            wrapped(out, rule, "   as it should be: ", style="green")
+            wrapped(out, rule, "   nothing found: ", style="green")
         for skipped in one.missing:
             wrapped(out, f"{skipped.rule} needs {', '.join(skipped.needs)}", "   not checked: ", style="dim")
     for text in one.step.by_hand:
