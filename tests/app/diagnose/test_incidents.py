@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from leadline.app.diagnose.diagnosing import diagnose
-from leadline.app.diagnose.incidents import find_incidents
+from leadline.app.diagnose.incidents import Lookout, find_incidents
 from leadline.core.model.answer import Certainty, Disk, Reason
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
@@ -71,6 +71,39 @@ def test_noise_is_no_incident(seed: int) -> None:
 def test_more_that_was_asked_for_later_is_no_incident() -> None:
     assert find_incidents(capture(throughput((42, 60), (60, 60)))) == ()
     assert find_incidents(capture(throughput((20, 60), (60, 60)), latency((50, 120)))) == ()
+
+
+def now_in(recorded: Capture, *past: tuple[float, float]) -> list[tuple[float, float]]:
+    """The windows of what a watch finds at the end of a recording."""
+    span = recorded.span_ns()
+    assert span is not None
+    windows = tuple(Window(*(START_NS + round(edge * NS_PER_S) for edge in one)) for one in past)
+    found = find_incidents(recorded, Lookout(span[1] - 30 * NS_PER_S, windows))
+    return [seconds(one.window) for one in found]
+
+
+def test_a_worse_incident_that_is_over_hides_none_that_goes_on() -> None:
+    recorded = capture(throughput((42, 300)), latency((4, 120), (60, 60), (4, 80), (10, 40)))
+    (window,) = now_in(recorded, (120, 180))
+    assert window == pytest.approx((260, 300), abs=3)
+
+
+def test_a_change_of_what_users_ask_for_hides_no_incident_that_goes_on() -> None:
+    asked = throughput((42, 120), (300, 180))
+    (window,) = now_in(capture(asked, latency((4, 260), (10, 40))))
+    assert window == pytest.approx((260, 300), abs=3)
+    assert now_in(capture(asked, latency((4, 300)))) == []
+
+
+def test_what_is_over_is_nothing_of_now() -> None:
+    assert now_in(capture(throughput((42, 300)), latency((4, 120), (60, 60), (4, 120)))) == []
+    (window,) = now_in(capture(throughput((42, 300)), latency((4, 220), (60, 60), (4, 20))))
+    assert window == pytest.approx((220, 280), abs=3)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_noise_is_no_incident_of_now(seed: int) -> None:
+    assert now_in(capture(throughput((42, 300)), latency((20, 300)), seed=seed)) == []
 
 
 def in_server(*runs: tuple[float, int]) -> tuple[str, Entity, Runs]:

@@ -161,3 +161,15 @@ def test_another_cause_on_the_same_place_is_another_incident() -> None:
     (opened,) = [step for at in range(1200, 1215, 5) for step in judged(book, at, other)]
     assert opened.step is LifeStep.OPENED
     assert opened.incident.id != closed.incident.id
+
+
+def test_what_is_over_is_called_by_what_it_turned_out_to_be() -> None:
+    book = opened_at(1010)
+    (closed,) = judged(book, 1080, value=100.0)
+    turned_out = replace(FIRST, cause="disk-flush-slow", rules=("disk-flush-slow",))
+    concluded = book.concluded(closed, turned_out, ("a slow flush", "about it"))
+    assert concluded.step is LifeStep.CLOSED
+    assert (concluded.incident.cause, concluded.incident.title) == ("disk-flush-slow", "a slow flush")
+    assert concluded.incident.rules == ("disk-flush-slow", "disk-latency-high")
+    assert book.get(closed.incident.id) == concluded.incident
+    assert book.past_ones() == (Window(1000 * S, 1080 * S),)

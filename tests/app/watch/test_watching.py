@@ -141,13 +141,15 @@ def test_it_closes_after_recovery_and_keeps_its_own_recording(tmp_path: Path, in
         span = incident.span_ns()
         assert span is not None
         # It goes on as healthy as it was before; where the same half minute begins again is a seam.
-        for part in list(parts(incident))[:10]:
+        for part in list(parts(incident))[:12]:
             if play.watch.book.open_ones():
                 play.step(later(part, (span[1] - span[0]) / NS_PER_S + 5.0))
         assert play.watch.book.open_ones() == ()
         assert play.notices() == ["opened", "closed"]
         kept = play.watch.incidents.get("last")
         assert kept.closed_ns is not None
+        whole = diagnose(play.watch.window.capture).answer
+        assert whole.cause is not None and kept.cause == whole.cause.finding.rule
         play.watch.keep_house()
         kept = play.watch.incidents.get("last")
         again = diagnose(import_paths([Path(kept.capture)]).capture)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,8 @@ from leadline.core.model.finding import Diagnosis
 from leadline.core.model.profile import Profile
 
 if TYPE_CHECKING:
+    from leadline.app.diagnose.incidents import Lookout
+    from leadline.app.diagnose.symptoms import Symptoms
     from leadline.core.model.capture import Capture
     from leadline.core.model.finding import Window
 
@@ -52,6 +54,7 @@ def diagnose(
     *,
     incident: Window | None = None,
     normal: Window | None = None,
+    lookout: Lookout | None = None,
 ) -> Diagnosis:
     """An answer for each incident of a capture, a state for each layer, and the findings they rest on.
 
@@ -61,19 +64,18 @@ def diagnose(
         rules: names of the rules to run; all by default.
         incident: when it was bad, as `leadline.app.diagnose.spans.asked_spans` reads it; found by default.
         normal: what a given incident is compared with; the rest of the recording by default.
+        lookout: of a watch, which asks only for what goes on now.
     """
     unused = unused_counters(capture, metrics_read())
     capture = capture.of_metrics(metrics_read())
     parts = stretches(capture) if incident is None else (capture,)
-    diagnoses = [_diagnosed(part, profile or Profile(), rules, incident, normal) for part in parts]
+    felt = partial(symptoms_of, window=incident, normal=normal, lookout=lookout)
+    diagnoses = [_diagnosed(part, profile or Profile(), rules, felt(part)) for part in parts]
     return replace(combined(diagnoses, parts), unused=unused)
 
 
-def _diagnosed(
-    capture: Capture, site: Profile, rules: Iterable[str] | None, incident: Window | None, normal: Window | None
-) -> Diagnosis:
-    """The six steps, each called once."""
-    symptoms = symptoms_of(capture, incident, normal)
+def _diagnosed(capture: Capture, site: Profile, rules: Iterable[str] | None, symptoms: Symptoms) -> Diagnosis:
+    """The steps from what was felt to an answer, each called once."""
     run = run_rules(site, rules, symptoms, capture)
     accounts = accounts_of(capture, symptoms.incidents)
     joined = explained(run.findings, symptoms, capture, accounts)

@@ -52,7 +52,21 @@ THROUGHPUT_RATIO, LATENCY_RATIO, SESSIONS_RATIO = 0.85, 4.0 / 3.0, 1.5  # Judgem
 APART_RATIO = 4.0  # Judgement: latency in an incident that is told from the normal at each point
 LATENCY_MS_MIN, SESSIONS_MIN = 1.0, 2.0  # Judgement: less than that more nobody feels
 INCIDENT_COUNT_MAX = 3
+SET_ASIDE_MAX = 5  # Judgement: what a window may hold beside what goes on now: older incidents, changes of load
 CHANCE = 2.2  # of n points without an incident the best of n^2 / 2 spans explains about 2 ln(n^2 / 2) / n by chance
+
+
+@dataclass(frozen=True, slots=True)
+class Lookout:
+    """What a watch asks of its window: whether something is wrong now.
+
+    Attributes:
+        since_ns: an incident of now lasts until then or longer, UTC nanoseconds.
+        past: earlier incidents, which are over: no normal, and not looked for again.
+    """
+
+    since_ns: int
+    past: tuple[Window, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,10 +110,12 @@ class _Points:
         return Window(int(self.ends_ns[first]) - self.step_ns, int(self.ends_ns[end - 1]))
 
 
-def find_incidents(capture: Capture) -> tuple[Incident, ...]:
+def find_incidents(capture: Capture, lookout: Lookout | None = None) -> tuple[Incident, ...]:
     """The incidents of a capture that users felt, the clearest first.
 
     None where nothing felt was recorded, or where nothing changed. After the first, what is left is searched again.
+    With a lookout only the one that goes on now is looked for: neither an older one nor an earlier change of what users
+    ask for hides it.
     """
     groups = (one for group in _felt_groups(capture) for one in _single_runs(group, capture))
     felt = [group for group in groups if len(group.times_ns) >= POINT_COUNT_MIN]
@@ -111,9 +127,12 @@ def find_incidents(capture: Capture) -> tuple[Incident, ...]:
         return ()
     normal = _busy(series, points.step_ns / NS_PER_S)
     masks: list[NDArray[np.bool_]] = []
-    while len(masks) < INCIDENT_COUNT_MAX and np.count_nonzero(normal) >= POINT_COUNT_MIN:
-        inside = _clearest(capture, points, series, normal)
-        if inside is None:
+    if lookout is not None:
+        normal &= ~_within(points, lookout.past)
+        masks, normal = _of_now(capture, points, series, normal, lookout.since_ns)
+    while lookout is None and len(masks) < INCIDENT_COUNT_MAX and np.count_nonzero(normal) >= POINT_COUNT_MIN:
+        inside, is_felt = _clearest(capture, points, series, normal)
+        if inside is None or not is_felt:
             break
         masks.append(inside)
         normal &= ~inside
@@ -144,15 +163,36 @@ def _single_runs(group: SeriesGroup, capture: Capture) -> Iterator[SeriesGroup]:
         yield group.between(start_ns, start_ns + round(length_s * NS_PER_S))
 
 
+def _of_now(
+    capture: Capture, points: _Points, series: list[_Series], normal: NDArray[np.bool_], since_ns: int
+) -> tuple[list[NDArray[np.bool_]], NDArray[np.bool_]]:
+    """The incident [n] that lasts until now, where there is one, and the points [n] of its normal.
+
+    What was clearer and is over, felt or not, is set aside. Where the clearest span lasts until now and nobody felt it,
+    users ask for less or more since it began: then the normal is what was since.
+    """
+    for _ in range(SET_ASIDE_MAX):
+        inside, is_felt = _clearest(capture, points, series, normal)
+        if inside is None:
+            break
+        goes_on = int(points.ends_ns[inside][-1]) >= since_ns
+        if goes_on and is_felt:
+            return [inside], normal & ~inside
+        normal = inside if goes_on else normal & ~inside
+        if np.count_nonzero(normal) < POINT_COUNT_MIN:
+            break
+    return [], normal
+
+
 def _clearest(
     capture: Capture, points: _Points, series: list[_Series], among: NDArray[np.bool_]
-) -> NDArray[np.bool_] | None:
-    """Which points [n] are the incident that parts those of a recording best; None where none is felt."""
+) -> tuple[NDArray[np.bool_] | None, bool]:
+    """Which points [n] part those of a recording best, and whether it was felt; None where there are too few."""
     rows = np.flatnonzero(among)
     pieces = np.concatenate(([0], np.cumsum(np.diff(rows) > IDLE_COUNT)))
     spans = Spans.of(len(rows), SPAN_COUNT_MIN, pieces)
     if not len(spans.firsts):
-        return None
+        return None, False
     badness = [_badness(one, series)[rows] for one in series]
     shares = [spans.shares(bad) for bad in badness]
     worst = np.max([ranks(smoothed(bad)) for bad in badness], axis=0)
@@ -167,7 +207,7 @@ def _clearest(
     normal = among & ~inside
     clear_changes = [_change(one, inside, normal) for one in clear]
     latency = [_change(one, inside, normal) for one in series if one.metric in LATENCY]
-    return inside if any(_is_felt(change, latency) for change in clear_changes) else None
+    return inside, any(_is_felt(change, latency) for change in clear_changes)
 
 
 def _as_bad(series: list[_Series], normal: NDArray[np.bool_], incidents: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leadline.core.model.capture import NS_PER_S
+from leadline.core.model.finding import Window
 from leadline.core.model.metrics import metric
 from leadline.core.model.vocabulary import Better
 from leadline.stores.incidents import LiveIncident
@@ -90,11 +91,30 @@ class IncidentBook:
         """An incident that is open or was closed a short while ago."""
         return self._open.get(number) or self._closed.get(number)
 
+    def past_ones(self) -> tuple[Window, ...]:
+        """When those were that are over, until they had recovered."""
+        return tuple(Window(one.opened_ns, one.closed_ns or one.seen_ns) for one in self._closed.values())
+
     def with_capture(self, number: str, path: str) -> LiveIncident:
         """An incident with the place of its own recording, from now on."""
         known = self._open if number in self._open else self._closed
         known[number] = replace(known[number], capture=path)
         return known[number]
+
+    def concluded(self, step: IncidentStep, suspicion: Suspicion, words: tuple[str, str]) -> IncidentStep:
+        """An incident that was closed, called by what it turned out to be: its suspicion, title and text."""
+        incident = self._closed[step.incident.id]
+        title, text = words
+        incident = replace(
+            incident,
+            cause=suspicion.cause,
+            entity=_entity_text(suspicion),
+            title=title,
+            text=text,
+            rules=tuple(dict.fromkeys((*suspicion.rules, *incident.rules))),
+        )
+        self._closed[incident.id] = incident
+        return replace(step, incident=incident)
 
     def judged(self, suspicions: Iterable[Suspicion], capture: Capture, now_ns: int) -> list[IncidentStep]:
         """Take a judgement in; what became of each incident it concerns.

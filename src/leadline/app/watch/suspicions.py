@@ -58,6 +58,11 @@ class Suspicion:
         return bool(self.symptoms)
 
 
+def recent_ns(now_ns: int) -> int:
+    """What was bad until then, UTC nanoseconds, is bad at a time."""
+    return now_ns - round(RECENT_S * NS_PER_S)
+
+
 def suspicions_of(
     diagnosis: Diagnosis, capture: Capture, now_ns: int, profile: Profile | None = None
 ) -> tuple[Suspicion, ...]:
@@ -74,7 +79,7 @@ def suspicions_of(
         profile: a site's own limits.
     """
     inventory = capture.inventory
-    since_ns = now_ns - round(RECENT_S * NS_PER_S)
+    since_ns = recent_ns(now_ns)
     answers = [
         (place, answer)
         for place, answer in enumerate(diagnosis.answers)
@@ -92,6 +97,16 @@ def suspicions_of(
         if finding.rule not in taken
     ]
     return (*felt, *limits)
+
+
+def looking_back(diagnosis: Diagnosis, capture: Capture, window: Window) -> Suspicion | None:
+    """What an incident that is over was, of a diagnosis of a time with all of it; None where nothing was felt then."""
+    felt = [
+        _felt(place, answer, capture.inventory)
+        for place, answer in enumerate(diagnosis.answers)
+        if answer.incident is not None and answer.incident.symptoms and answer.incident.window.overlaps(window)
+    ]
+    return max(felt, key=lambda one: one.window.shared_ns(window), default=None)
 
 
 def _is_work_alone(answer: Answer) -> bool:

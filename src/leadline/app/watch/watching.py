@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 from leadline.app.diagnose.causes import explained
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.diagnose.feeling import feeling_of
+from leadline.app.diagnose.incidents import Lookout
 from leadline.app.diagnose.symptoms import Symptoms
 from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, LifeStep
 from leadline.app.watch.judging import LiveJudge
 from leadline.app.watch.sources import SourceEvent, WatchedSource
-from leadline.app.watch.suspicions import Suspicion, suspicions_of
+from leadline.app.watch.suspicions import Suspicion, looking_back, recent_ns, suspicions_of
 from leadline.app.watch.window import EVENTS, LiveWindow
 from leadline.core.contracts.notifier import Notice, NoticeState
 from leadline.core.io.parquet import save
@@ -30,7 +31,7 @@ from leadline.core.io.private import private_folder
 from leadline.core.model.capture import NS_PER_S, Capture
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.events import events_of
-from leadline.core.model.finding import Diagnosis
+from leadline.core.model.finding import Diagnosis, Window
 from leadline.core.model.profile import Profile
 from leadline.core.model.vocabulary import EntityKind, Severity
 from leadline.core.system.secret import scrubbed
@@ -243,12 +244,29 @@ class Watch:
         if span is None:
             return []
         is_large = capture.series_count > WHOLE_SERIES_MAX
-        diagnosis = self._findings() if is_large else diagnose(capture, self.profile)
+        lookout = Lookout(recent_ns(span[1]), self.book.past_ones())
+        diagnosis = self._findings() if is_large else diagnose(capture, self.profile, lookout=lookout)
         suspicions = suspicions_of(diagnosis, capture, span[1], self.profile)
         self.judged = Judged(span[1], 0.0, diagnosis, suspicions)
         steps = self.book.judged(suspicions, capture, span[1])
+        if not is_large:
+            steps = [self._concluded(step) if step.step is LifeStep.CLOSED else step for step in steps]
         self.judged.duration_s = time.monotonic() - began
         return steps
+
+    def _concluded(self, step: IncidentStep) -> IncidentStep:
+        """An incident that was closed, as `diagnose` calls it now that all of it and its normal are in the window.
+
+        While it goes on it is judged again and again from what is known by then, which may be a part of it.
+        """
+        incident, capture = step.incident, self.window.capture
+        if not incident.was_felt:
+            return step
+        diagnosis = diagnose(capture, self.profile)
+        suspicion = looking_back(diagnosis, capture, Window(incident.opened_ns, incident.seen_ns))
+        if suspicion is None:
+            return step
+        return self.book.concluded(step, suspicion, self.say(diagnosis, capture, suspicion))
 
     def _findings(self) -> Diagnosis:
         """What rules find in a large window, each with what explains it; no answer is made of it."""

@@ -33,6 +33,10 @@ class Window:
         """Whether they share any moment."""
         return self.start_ns < other.end_ns and other.start_ns < self.end_ns
 
+    def shared_ns(self, other: Window) -> int:
+        """How long both last at the same time, nanoseconds."""
+        return max(min(self.end_ns, other.end_ns) - max(self.start_ns, other.start_ns), 0)
+
     def to_dict(self) -> dict[str, Any]:
         """ISO 8601 UTC."""
         return {"start": iso(self.start_ns), "end": iso(self.end_ns), "duration_s": self.duration_s}
