@@ -12,6 +12,7 @@ from tests.conftest import ROOT
 RUNS = {
     "bench_import": ["--size", "400", "20", "--no-pandas", "--repeat", "1"],
     "bench_live": ["--vms", "40", "--steps", "2", "--window", "100"],
+    "bench_played": ["--kind", "iops-limit-data", "--count", "1", "--jobs", "1"],
     "bench_store": ["--vms", "12", "--hours", "2"],
     "bench_diagnose": ["--scale", "0.002", "--repeat", "1", "--only", "healthy", "day"],
     "bench_faults": ["--sizes", "small", "--seeds", "1", "--faults", "cpu-limit"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -23,6 +24,7 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.addresses import Address, address_of
 from leadline.core.system.secret import Secret
 from tests import sshd
+from tests.command_line import BIN
 
 pytestmark = pytest.mark.real
 needs_ssh = pytest.mark.skipif(sshd.missing() is not None, reason=str(sshd.missing()))
@@ -69,6 +71,15 @@ def test_what_comes_over_ssh_is_what_this_machine_says(server: sshd.Server, tmp_
         assert np.isfinite(group.values).all()
     steps = np.diff(theirs.of("guest_context_switches_per_s")[0].times_ns) / 1e9
     assert steps == pytest.approx(0.2, abs=0.15)
+
+
+@needs_ssh
+def test_a_machine_is_recorded_by_the_command_line(server: sshd.Server, tmp_path: Path) -> None:
+    words = [BIN, "collect", "linux", server.address, "-o", "far", "--every", "0.2", "--seconds", "0.4", "--json"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["samples"] == 3
+    assert import_paths([tmp_path / "far"], Request()).capture.of("guest_cpu_idle_pct", EntityKind.GUEST)
 
 
 @needs_ssh

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -30,6 +31,7 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.addresses import address_of
 from leadline.core.system.tools import find_program
 from leadline.formats.active_sessions import wait_shares
+from tests.command_line import BIN
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
@@ -147,6 +149,17 @@ def test_what_was_recorded_is_what_the_server_did(server: Server, way: str, tmp_
     names = (tmp_path / mysql.STATUS).read_text().split("\n", 1)[0].split("\t")
     assert {"Uptime", "Com_commit", "Innodb_row_lock_waits"} <= set(names)
     assert not [name for name in names if name.startswith(("Com_alter_user", "Performance_schema_", "Ssl_"))]
+
+
+def test_a_server_is_recorded_by_the_command_line(server: Server, tmp_path: Path) -> None:
+    url = server.url.replace(f":{SECRET}", "")
+    words = [BIN, "collect", "mysql", url, "-o", "db1", "--every", "0.5", "--seconds", "1", "--json"]
+    environment = {**os.environ, "MYSQL_PWD": SECRET}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["samples"] == 3
+    assert import_paths([tmp_path / "db1"], Request()).capture.inventory.of_kind(EntityKind.DATABASE)
+    assert not any(SECRET in path.read_text() for path in (tmp_path / "db1").iterdir())
 
 
 def test_a_lock_wait_is_seen_with_who_holds_it(server: Server, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tests.command_line import BIN
 from tests.conftest import ROOT
 from tests.faces.test_cli import VERBS
 
-NO_FILES = ("collect linux", "collect postgresql", "collect qemu")  # append to a folder of recordings
+NO_FILES = ("collect linux", "collect postgresql", "collect mysql", "collect qemu")  # append to a folder of recordings
 
 
 @cache

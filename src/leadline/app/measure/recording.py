@@ -36,7 +36,7 @@ def record(
     every_s: float,
     seconds: float,
     progress: Callable[[int, int], None] | None = None,
-    **options: int,
+    **options: int | str,
 ) -> RecordingOutcome:
     """Sample until the time is over or Ctrl-C, which ends it like the time; options are the collector's own.
 
@@ -67,7 +67,7 @@ def record(
 
 
 def _opened(
-    source: str, target: str | Address, folder: Path, options: Mapping[str, int] = MappingProxyType({})
+    source: str, target: str | Address, folder: Path, options: Mapping[str, int | str] = MappingProxyType({})
 ) -> Recorder:
     unit = cast("RecordingCollector", load_unit("collector", source))
     check_folder(folder, "--output")

@@ -69,7 +69,7 @@ class RecordingCollector(Protocol):
 
     META: CollectorMeta
 
-    def record(self, target: Address, folder: Path, **options: int) -> Recorder:
+    def record(self, target: Address, folder: Path, **options: int | str) -> Recorder:
         """A recorder of a target that appends to files in a folder that is there; options have defaults."""
 
 

@@ -20,6 +20,8 @@ VERB_NEEDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("import", "-o FILE.parquet", ("pyarrow",)),
     ("collect vcenter", "", ("pyVmomi",)),
     ("collect postgresql", "", ("psycopg",)),
+    ("collect mysql", "", ("pymysql",)),
+    ("collect linux", "ssh:// machines", ("asyncssh",)),
     ("probe", "", ("fio",)),
     ("bench run", "disks", ("fio",)),
     ("bench run", "ioping", ("ioping",)),

@@ -8,7 +8,15 @@ import typer
 
 
 def sample(
-    source: str, target: str, output: Path, every: float, seconds: float, *, json: bool, quiet: bool, **options: int
+    source: str,
+    target: str,
+    output: Path,
+    every: float,
+    seconds: float,
+    *,
+    json: bool,
+    quiet: bool,
+    **options: int | str,
 ) -> None:
     """Record and say what came of it; options are the collector's own."""
     from leadline.app.measure.recording import record
