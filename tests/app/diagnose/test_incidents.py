@@ -95,6 +95,15 @@ def test_a_change_of_what_users_ask_for_hides_no_incident_that_goes_on() -> None
     assert now_in(capture(asked, latency((4, 300)))) == []
 
 
+def test_of_what_goes_on_the_far_worse_part_is_the_incident() -> None:
+    recorded = capture(throughput((100, 120), (80, 140)), latency((4, 120), (5, 100), (80, 40)))
+    (window,) = now_in(recorded)
+    assert window == pytest.approx((220, 260), abs=3)
+    slow_ever_since = capture(throughput((100, 120), (60, 140)), latency((4, 120), (40, 140)))
+    (window,) = now_in(slow_ever_since)
+    assert window == pytest.approx((120, 260), abs=3)
+
+
 def test_what_is_over_is_nothing_of_now() -> None:
     assert now_in(capture(throughput((42, 300)), latency((4, 120), (60, 60), (4, 120)))) == []
     (window,) = now_in(capture(throughput((42, 300)), latency((4, 220), (60, 60), (4, 20))))

@@ -169,19 +169,35 @@ def _of_now(
     """The incident [n] that lasts until now, where there is one, and the points [n] of its normal.
 
     What was clearer and is over, felt or not, is set aside. Where the clearest span lasts until now and nobody felt it,
-    users ask for less or more since it began: then the normal is what was since.
+    users ask for less or more since it began: then the normal is what was since. Where it was felt, too, but a later
+    part of it far more, that part is the incident.
     """
+    before: tuple[list[NDArray[np.bool_]], NDArray[np.bool_]] | None = None
+    before_ratio = 0.0
     for _ in range(SET_ASIDE_MAX):
         inside, is_felt = _clearest(capture, points, series, normal)
         if inside is None:
             break
         goes_on = int(points.ends_ns[inside][-1]) >= since_ns
         if goes_on and is_felt:
-            return [inside], normal & ~inside
+            ratio = _worsening(series, inside, normal & ~inside)
+            if before is not None and ratio <= before_ratio:
+                break
+            before, before_ratio = ([inside], normal & ~inside), ratio
         normal = inside if goes_on else normal & ~inside
         if np.count_nonzero(normal) < POINT_COUNT_MIN:
             break
-    return [], normal
+    return before or ([], normal)
+
+
+def _worsening(series: list[_Series], inside: NDArray[np.bool_], normal: NDArray[np.bool_]) -> float:
+    """How many times as long users waited, by the latency that grew most; 1 where none was recorded."""
+    ratios = [
+        _median(one.values, inside) / usual
+        for one in series
+        if one.metric in LATENCY and (usual := _median(one.values, normal)) > 0.0
+    ]
+    return max(ratios, default=1.0)
 
 
 def _clearest(
