@@ -149,7 +149,7 @@ def played(archive: Path) -> Played:
         false=tuple(one.cause for one in early),
     )
     answer = diagnose(recording.whole).answer
-    whole = None if answer.cause is None else answer.cause.finding.rule
+    whole = answer.cause.finding.rule if answer.cause is not None and answer.explains else None
     first = next((one for one in opened if one.seen_ns >= start_ns), None)
     if truth.fault is None or first is None:
         fault_s = 0.0 if truth.fault is None else (truth.fault.end - truth.fault.start).total_seconds()

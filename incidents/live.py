@@ -140,9 +140,9 @@ def cause_of(capture: str) -> str | None:
     """What `diagnose` calls the first cause in the recording of an incident."""
     if not capture or not Path(capture).exists():
         return None
-    diagnosis = diagnose(import_paths([Path(capture)]).capture)
-    cause = diagnosis.answer.cause
-    return diagnosis.answer.because.value if cause is None else cause.finding.rule
+    answer = diagnose(import_paths([Path(capture)]).capture).answer
+    cause = answer.cause if answer.explains else None
+    return answer.because.value if cause is None else cause.finding.rule
 
 
 def wait_until_closed(store: IncidentStore, since_ns: int) -> list[LiveIncident]:

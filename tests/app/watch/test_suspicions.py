@@ -9,7 +9,7 @@ import pytest
 
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.watch.suspicions import places_of, suspicions_of
-from leadline.core.model.answer import Feeling, Felt
+from leadline.core.model.answer import Cause, Certainty, Feeling, Felt
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.finding import Diagnosis, Finding, Window
@@ -101,6 +101,21 @@ def test_more_work_is_an_incident_of_a_watch_where_users_wait_longer(slower: flo
     diagnosed = diagnose(capture)
     assert diagnosed.answer.cause is not None
     assert bool(suspicions_of(diagnosed, capture, NOW * S)) is is_wrong
+
+
+def test_what_explains_nothing_does_not_name_an_incident() -> None:
+    times = np.arange(NOW - 299, NOW + 1, dtype=np.int64) * S
+    slower = np.where(np.arange(300) >= 240, 40.0, 4.0) * np.random.default_rng(1).normal(1.0, 0.05, 300)
+    group = SeriesGroup("db_latency_ms", [Entity.parse("database:orders")], times, slower[None, :], 1.0)
+    capture = Capture([group], [SourceInfo("x", "x", "x")])
+    diagnosed = diagnose(capture)
+    finding = replace(BUSY, rule="guest-time-not-synced")
+    setting = Cause("", GUEST, (finding,), 1.0, None, Certainty.IS)
+    answer = replace(diagnosed.answer, causes=(setting,), explains=False)
+    (suspicion,) = suspicions_of(replace(diagnosed, answers=(answer,)), capture, NOW * S)
+    assert suspicion.cause == answer.because.value
+    (named,) = suspicions_of(replace(diagnosed, answers=(replace(answer, explains=True),)), capture, NOW * S)
+    assert named.cause == "guest-time-not-synced"
 
 
 def test_a_guest_its_database_and_its_vm_are_one_place() -> None:

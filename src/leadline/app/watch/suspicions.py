@@ -133,7 +133,7 @@ def _is_users_state_known(diagnosis: Diagnosis, capture: Capture, since_ns: int)
 def _felt(place: int, answer: Answer, inventory: Inventory) -> Suspicion:
     incident = answer.incident
     assert incident is not None  # by the caller
-    cause = answer.cause
+    cause = answer.cause if answer.explains else None
     severity = max([Severity.MEDIUM, *(finding.severity for one in answer.causes for finding in one.findings)])
     entities = [symptom.entity for symptom in incident.symptoms]
     findings = [finding for one in answer.causes for finding in one.findings]
