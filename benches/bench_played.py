@@ -4,8 +4,9 @@ Each archive of ``incidents/recorded`` is given to a watch five seconds at a tim
 with a fault it is counted whether an incident was opened for it, how long after the fault began, whether the first
 cause that people were told is true, what `diagnose` says of the whole recording, and whether more than one incident
 was opened. Of a healthy one every notice is a false one. These recordings are harder than a watch: they begin some
-seconds before the fault, which lasts for twenty, where a watch knows the last twenty minutes. Half of the recordings are set aside: they are in the totals
-and never shown one by one, so that nothing is tuned on them. The exit status is 0: this measures; 2 on wrong arguments.
+seconds before the fault, which lasts for twenty, where a watch knows the last twenty minutes. Half of the recordings
+are set aside: they are in the totals and never shown one by one, so that nothing is tuned on them. The exit status is
+0: this measures; 2 on wrong arguments.
 """
 
 from __future__ import annotations

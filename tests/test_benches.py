@@ -27,6 +27,7 @@ RUNS = {
     "bench_trace": ["--records", "20000", "--repeat", "1"],
     "bench_measure": ["--pairs", "1", "--seconds", "1.5", "--samples", "20000"],
     "bench_limit": ["--caps"],
+    "bench_tier": ["--caps"],
     "bench_loads": ["--engines", "psync", "--keys", "block", "burst", "--seconds", "0.5"],
     "bench_calibrate": ["--seconds", "20", "--depths", "--any"],
     "bench_kills": ["--count", "1", "--verb", "facts", "--verb", "plan"],

@@ -1,0 +1,1 @@
+"""Parts of the planner of limits: what clouds and policies offer, and requests behind a limit."""
