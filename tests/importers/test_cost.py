@@ -39,6 +39,7 @@ FIXED = frozenset(
         "block-layout",
         "capture-file",
         "df",
+        "esxcfg-info",
         "esxcli-lists",
         "facts",
         "fsutil",
