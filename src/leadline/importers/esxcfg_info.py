@@ -26,7 +26,7 @@ Units:
     Memory is printed in bytes. HV Support: 0 absent, 1 not supported, 2 off in the BIOS, 3 on.
 
 Sources:
-    VMware KB 1011712 (HV Support). Outputs of ESXi 5.1 to 8.0 in public notes of others.
+    Outputs of ESXi 5.1 to 8.0, and what HV Support means, in public notes of others.
 """
 
 from __future__ import annotations
