@@ -38,6 +38,7 @@ FIXED = frozenset(
     {
         "block-layout",
         "capture-file",
+        "chronyc",
         "df",
         "esxcfg-info",
         "esxcli-lists",
@@ -60,7 +61,7 @@ FIXED = frozenset(
         "top",
         "vm-config",
     }
-    | {"vmx", "vrops"}
+    | {"vmx", "vrops", "w32tm"}
 )
 
 
