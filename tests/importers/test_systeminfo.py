@@ -106,6 +106,11 @@ def test_no_hotfix(tmp_path: Path) -> None:
     assert of_guest(tmp_path, LIST.replace("3 Hotfix(s) Installed.", "N/A"))["hotfix_count"] == 0
 
 
+def test_a_row_that_never_ends_is_passed_over(tmp_path: Path) -> None:
+    text = HEADING + ROW + '"' + 200_000 * "x" + "\n"
+    assert guests(read(tmp_path, text)) == {"SQL01": EXPECTED}
+
+
 def test_a_few_lines_are_enough(tmp_path: Path) -> None:
     capture = read(
         tmp_path, "OS Name:                   Microsoft Windows 7 Professional\nTotal Physical Memory:     4,095 MB\n"

@@ -61,6 +61,7 @@ _FIRST_COUNT = re.compile(r"(\d{1,4}) (?:Processor|Hotfix)\(s\) Installed\..{0,4
 _SIGNS = frozenset({"Host Name", "OS Name", "OS Version", "Total Physical Memory"})
 _NEEDED = frozenset({"OS Name", "Total Physical Memory"})
 _OTHER_LANGUAGE_MIN = 2
+_ROW_MAX = 65_000  # characters; a computer with hundreds of hotfixes has a tenth of it
 # What the machine's maker or model says of the hypervisor; the first that fits counts.
 _MAKERS = (
     ("vmware", "vmware"),
@@ -153,6 +154,8 @@ def _records(text: str) -> Iterator[dict[str, str]]:
     record: dict[str, str] = {}
     for line in text.splitlines():
         if line.startswith('"'):
+            if len(line) > _ROW_MAX:
+                continue
             cells = next(csv.reader([line.rstrip()]), [])
             if set(cells) >= _SIGNS:
                 heading = cells
