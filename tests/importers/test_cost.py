@@ -38,23 +38,30 @@ FIXED = frozenset(
     {
         "block-layout",
         "capture-file",
+        "chronyc",
         "df",
+        "esxcfg-info",
         "esxcli-lists",
         "facts",
+        "fsutil",
         "innodb-status",
         "inventory",
         "iris-cpf",
         "mysql-processlist",
+        "net-adapter",
         "offcputime",
         "ovf",
         "pg-settings",
+        "powercfg",
         "recorder-notes",
         "rvtools",
+        "selinux",
         "speculation-control",
+        "systeminfo",
         "top",
         "vm-config",
     }
-    | {"vmx", "vrops"}
+    | {"vmx", "vrops", "w32tm"}
 )
 
 

@@ -209,6 +209,25 @@ def test_the_queue_depth_of_a_driver_without_its_adapters(tmp_path: Path) -> Non
     assert facts(capture, "host:esxi/adapter:qlnativefc") == {"lun_queue_depth_count": 32}
 
 
+@pytest.mark.parametrize(
+    ("of_all", "of_single", "expected"),
+    [
+        ("RmPVMRL=0x01", "", "0x01"),
+        ("RMFoo=1;RmPVMRL=0x00030001", "", "0x00030001"),
+        ("", "", "best-effort"),
+        ("RmPVMRL=0x01", "pci=0:3b:0.0;RmPVMRL=0x11", None),
+        ("RmPVMRL=?", "", None),
+    ],
+)
+def test_how_vgpus_share_a_card(tmp_path: Path, of_all: str, of_single: str, expected: str | None) -> None:
+    rows = (("Name", "Type", "Value", "Description"), (29 * "-", 6 * "-", 40 * "-", 11 * "-"))
+    rows += (("NVreg_RegistryDwords", "string", of_all, ""), ("NVreg_RegistryDwordsPerDevice", "string", of_single, ""))
+    table = "\n".join(f"{name:<29}  {kind:<6}  {value:<40}  {meaning:<11}" for name, kind, value, meaning in rows)
+    depth = f"{'lpfc_lun_queue_depth':<29}  {'int':<6}  {'32':<40}  {'':<11}\n"
+    inventory = read_text(tmp_path, f"{table}\n{depth}").inventory
+    assert inventory.get(Entity.parse("host:esxi"), "vgpu_scheduler") == expected
+
+
 def test_a_list_of_nothing_known_is_refused(tmp_path: Path) -> None:
     text = "mpx.vmhba33:C0:T0:L0\n   Device Type: CD-ROM \n   Multipath Plugin: NMP\n   Devfs Path: /vmfs/x\n"
     with pytest.raises(InputError, match="no entry of a device"):

@@ -96,6 +96,16 @@ def test_a_whole_vm_without_its_vcpus_is_a_sum(tmp_path: Path) -> None:
     assert values(capture, "raw.vcenter.cpu.costop.summation", "vm:db01") == [400]
 
 
+def test_graphics_processors_of_a_host(tmp_path: Path) -> None:
+    rows = "2026-11-20 08:30:20,esx01,gpu.utilization.average,0000:3b:00.0,9500,percent,20\n"
+    rows += "2026-11-20 08:30:20,esx01,gpu.mem.usage.average,0000:3b:00.0,41.5,%,20\n"
+    rows += "2026-11-20 08:30:20,esx01,gpu.temperature.average,0000:3b:00.0,61,celsius,20\n"
+    capture = of(tmp_path, HEADER + rows)
+    assert values(capture, "gpu_util_pct", "host:esx01/adapter:0000:3b:00.0") == [95.0]
+    assert values(capture, "gpu_memory_used_pct", "host:esx01/adapter:0000:3b:00.0") == [41.5]
+    assert values(capture, "raw.vcenter.gpu.temperature.average", "host:esx01/adapter:0000:3b:00.0") == [61.0]
+
+
 def test_historical_intervals(tmp_path: Path) -> None:
     rows = "".join(f"2026-11-20 0{h}:00:00,db01,cpu.ready.summation,0,180000,millisecond,7200\n" for h in (4, 2))
     assert values(of(tmp_path, HEADER + rows), "cpu_ready_pct", "vm:db01/vcpu:0") == [2.5, 2.5]

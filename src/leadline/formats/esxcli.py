@@ -19,6 +19,9 @@ _DASHES = re.compile(r"\s*-{2,}(?: {1,4}-{2,})+\s*")
 _COLUMN = re.compile(r"-{2,}")
 _BUNDLE = re.compile(r"(?:^|[/!\\])esx-([A-Za-z0-9][\w.-]{0,200}?)-20\d\d-\d\d-\d\d--\d\d\.\d\d")
 _NAME_MAX = 400
+_VGPU_SCHEDULER = re.compile(r"\bRmPVMRL=(0x[0-9a-fA-F]{1,8})\b")
+# Parameters of the module nvidia, in lower case: of all cards, and of single ones.
+VGPU_REGISTRIES = ("nvreg_registrydwords", "nvreg_registrydwordsperdevice")
 UNNAMED_HOST = "esxi"
 
 
@@ -51,6 +54,24 @@ def host_of_bundle(name: str) -> str:
     """
     match = _BUNDLE.search(name)
     return match[1] if match else ""
+
+
+def vgpu_scheduler(registries: dict[str, str]) -> str | None:
+    """How a host's cards share their time between vGPUs, by the parameters of the module nvidia (`VGPU_REGISTRIES`).
+
+    None where the parameters of single cards are not known or speak of it: cards may differ.
+
+    Source: NVIDIA Virtual GPU Software User Guide, changing scheduling behaviour for time-sliced vGPUs: RmPVMRL, best
+    effort unless it is set.
+
+    >>> vgpu_scheduler({"nvreg_registrydwords": "RmPVMRL=0x11", "nvreg_registrydwordsperdevice": ""})
+    '0x11'
+    """
+    of_all, of_single = (registries.get(name) for name in VGPU_REGISTRIES)
+    if of_all is None or of_single is None or "RmPVMRL" in of_single:
+        return None
+    match = _VGPU_SCHEDULER.search(of_all)
+    return match[1].casefold() if match else "best-effort" if "RmPVMRL" not in of_all else None
 
 
 def records(text: str) -> list[EsxcliRecord]:

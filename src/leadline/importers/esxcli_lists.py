@@ -44,7 +44,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
-from leadline.formats.esxcli import UNNAMED_HOST, EsxcliRecord, host_of_bundle, records
+from leadline.formats.esxcli import UNNAMED_HOST, VGPU_REGISTRIES, EsxcliRecord, host_of_bundle, records, vgpu_scheduler
 
 META = ImporterMeta(
     tool="esxcli",
@@ -64,6 +64,7 @@ META = ImporterMeta(
         "lun_queue_depth",
         "lunqdepth",
         "ql2xmaxqdepth",
+        "nvreg_registrydwords",
         "hyperthreadingmitigation",
         "hyperthreading supported",
     ),
@@ -157,6 +158,7 @@ class _Facts:
     groups: dict[str, list[EsxcliRecord]] = field(default_factory=lambda: defaultdict(list))
     depths: dict[str, int] = field(default_factory=dict)
     drivers: dict[str, str] = field(default_factory=dict)
+    registries: dict[str, str] = field(default_factory=dict)
 
     def add(self, kind: EntityKind, name: str, **settings: Any) -> None:  # noqa: ANN401 - as of `Inventory.add`
         """Keep the settings that are known of a part of the host."""
@@ -180,6 +182,8 @@ class _Facts:
                 path_dead_count=count["dead"],
                 path_active_count=None if count["standby"] else count["active"],
             )
+        if (scheduler := vgpu_scheduler(self.registries)) is not None:
+            self.known.setdefault(self.host, {})["vgpu_scheduler"] = scheduler
         for group, disks in self.groups.items():
             _add_group(self, group, disks)
         for name, depth in self.depths.items():
@@ -357,6 +361,8 @@ def _take_processors(facts: _Facts, record: EsxcliRecord) -> None:
 def _take_parameter(facts: _Facts, record: EsxcliRecord) -> None:
     number = record.number("Value")
     name = record.get("Name").casefold()
+    if name in VGPU_REGISTRIES:
+        facts.registries[name] = record.get("Value")
     if number and name in _LUN_DEPTHS:
         facts.depths[name] = number
 
@@ -385,6 +391,6 @@ def _kind_of(record: EsxcliRecord) -> _Taker | None:
     for sign, taker in zip(_SIGNS, _TAKERS, strict=True):
         if sign <= names:
             return taker
-    if names >= _MODULE and record.get("Name").casefold() in _LUN_DEPTHS:
+    if names >= _MODULE and record.get("Name").casefold() in (*_LUN_DEPTHS, *VGPU_REGISTRIES):
         return _take_parameter
     return None

@@ -13,6 +13,7 @@ from leadline.app.read.dress import command_in, undressed
 from leadline.app.read.importing import import_paths
 from leadline.app.read.stamped import moment_of, without_stamps
 from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from tests.conftest import ROOT
 
@@ -214,3 +215,15 @@ def test_a_zone_that_may_be_several_is_named(tmp_path: Path) -> None:
     messages = [warning.message for warning in read(tmp_path, text).sources[0].warnings]
     assert "IST may mean several time zones: times were taken as UTC; --timezone sets it" in messages
     assert not any("times have no zone" in message for message in messages)
+
+
+@pytest.mark.parametrize("prompt", ["C:\\Windows\\system32>", "PS C:\\Users\\me> "])
+def test_a_session_of_windows_is_several_recordings_of_one_guest(tmp_path: Path, prompt: str) -> None:
+    cluster = "NTFS Volume Serial Number :  0xc42ce3112ce2fcf4\nBytes Per Sector  : 512\nBytes Per Cluster : {}\n\n"
+    text = f"{prompt}fsutil fsinfo ntfsinfo D:\n{cluster.format(4096)}{prompt}fsutil fsinfo ntfsinfo e:\n"
+    text += f"{cluster.format(65536)}{prompt}powercfg /getactivescheme\n"
+    text += f"Power Scheme GUID: 381b4222-f694-41f0-9685-ff5bb260df2e  (Balanced)\n\n{prompt}\n"
+    inventory = read(tmp_path, text).inventory
+    sizes = [inventory.get(Entity.parse(f"guest:guest/block-device:{one}:"), "allocation_unit_bytes") for one in "DE"]
+    assert sizes == [4096, 65536]
+    assert inventory.get(Entity.parse("guest:guest"), "power_plan") == "Balanced"

@@ -302,6 +302,23 @@ def test_virtualisation(root: Path, vendor: str, flags: str, expected: str) -> N
     assert record_facts(root, NOW)["guests"][0]["virtualisation"] == expected
 
 
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"sys/fs/selinux/enforce": "1"}, "enforcing"),
+        ({"sys/fs/selinux/enforce": "0", "proc/filesystems": "nodev\tselinuxfs\n"}, "permissive"),
+        ({"sys/fs/selinux/policyvers": "33"}, None),
+        ({"proc/filesystems": "nodev\tsysfs\n\text4\n"}, "disabled"),
+        ({"proc/filesystems": "nodev\tsysfs\nnodev\tselinuxfs\n"}, None),
+        ({}, None),
+    ],
+)
+def test_selinux(root: Path, files: dict[str, str], expected: str | None) -> None:
+    for path, text in files.items():
+        put(root, path, text)
+    assert record_facts(root, NOW)["guests"][0].get("selinux") == expected
+
+
 def test_a_bare_folder_is_refused_and_a_bare_system_is_short(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="root folder of a Linux system"):
         record_facts(tmp_path, NOW)

@@ -31,7 +31,8 @@ TOOLS = frozenset(
     "iostat vmstat mpstat pidstat sar sadf top atop htop free uptime dstat dool nmon fio ioping esxtop resxtop zpool "
     "pgbench pg_test_fsync sysbench psql mysql virsh pveperf xentop ceph lsblk df mount dmsetup nfsiostat netstat ss "
     "iotop collectl perf blktrace biolatency biosnoop ext4slower offcputime vsish esxcli hdparm dd iperf3 numastat "
-    "Get-Stat typeperf cat tail head kubectl docker".split()
+    "Get-Stat typeperf cat tail head kubectl docker nvidia-smi getenforce sestatus systeminfo fsutil powercfg "
+    "chronyc w32tm Get-NetAdapterRss Get-NetAdapterAdvancedProperty Get-SpeculationControlSettings".split()
 )
 _WITH_INTERVAL = frozenset({"iostat", "vmstat", "mpstat", "pidstat", "sar", "dstat", "dool"})
 _BEFORE = frozenset({"sudo", "time", "nice", "watch", "env", "nohup", "taskset", "stdbuf", "script", "-n"})
@@ -40,11 +41,11 @@ _PROMPT = re.compile(
     r"\[[\w.-]+@[\w.-]+[^\]\n]{0,80}\][$#%]"  # [root@db01 ~]#
     r"|[\w.-]+@[\w.-]+(?::| )[^\n$#%>]{0,80}[$#%>]"  # root@db01:~#
     r"|[\w.-]{1,63}:[~/][^\n$#%>]{0,80}[$#%>]"  # db01:/var #
-    r"|(?:PS )?[A-Za-z]:\\[^\n>]{0,120}>"  # C:\> and PS C:\>
+    r"|(?P<windows>(?:PS )?[A-Za-z]:\\[^\n>]{0,120}>)"  # C:\> and PS C:\>; cmd has no blank behind it
     r"|mysql>|MariaDB \[[^\]\n]{0,64}\]>|\w{1,63}[=-][>#]|SQL>"  # clients of databases
     r"|[\w.-]{1,40}[$#]"  # db01#
     r"|[$#%>]))"
-    r"(?:[ \t]+(?P<command>\S[^\n]*))?\s*$"
+    r"(?:(?(windows)[ \t]*|[ \t]+)(?P<command>\S[^\n]*))?\s*$"
 )
 _SQL = re.compile(r"(?:SELECT|SHOW|EXPLAIN|WITH|TABLE|CALL|EXEC|DESCRIBE)\s+\S", re.IGNORECASE)
 # Two looks at Oracle's views in one session are two moments of one recording, prompts and all.

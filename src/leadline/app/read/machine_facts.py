@@ -151,6 +151,7 @@ def _machine(tree: Tree) -> dict[str, Any]:
         "cpu_count": cpus or listed or None,
         "numa_node_count": nodes,
         "virtualisation": _virtualisation(tree),
+        "selinux": _selinux(tree),
         "transparent_huge_pages": tree.chosen("/sys/kernel/mm/transparent_hugepage/enabled"),
         "clock_source": tree.text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     }
@@ -174,6 +175,18 @@ def _virtualisation(tree: Tree) -> str | None:
     if flags is None:
         return None
     return "other" if "hypervisor" in flags.split() else "none"
+
+
+def _selinux(tree: Tree) -> str | None:
+    """The mode in force; "disabled" where the kernel runs without SELinux, None where that cannot be told.
+
+    Source: Linux, security/selinux/selinuxfs.c: /sys/fs/selinux and the file system selinuxfs exist only while SELinux
+    is enabled at boot. A container may see the one and not the other.
+    """
+    if tree.has("/sys/fs/selinux"):
+        return {"1": "enforcing", "0": "permissive"}.get(tree.text("/sys/fs/selinux/enforce") or "")
+    known = [line.split()[-1] for line in tree.lines("/proc/filesystems") if line.split()]
+    return "disabled" if known and "selinuxfs" not in known else None
 
 
 def _memory(tree: Tree) -> dict[str, Any]:

@@ -162,6 +162,8 @@ HOST_COUNTERS: dict[str, Counter] = {
     },
     **_STORE_COUNTERS,
     "datastore.siocactivetimepercentage.average": Counter("datastore_sioc_active_pct", "pct", _STORE),
+    "gpu.utilization.average": Counter("gpu_util_pct", "pct", EntityKind.ADAPTER),
+    "gpu.mem.usage.average": Counter("gpu_memory_used_pct", "pct", EntityKind.ADAPTER),
     **_NIC_COUNTERS,
 }
 STORE_COUNTERS: dict[str, Counter] = {
