@@ -258,3 +258,39 @@ def test_a_share_that_is_tolerable_is_shown_with_its_curve_and_costs() -> None:
     assert "a database's memory is reserved whole" in [bend.rule for bend in plan.bends]
     assert {"cgroup", "powercli"} <= {snippet.tool for snippet in plan.snippets}
     assert planned().pictures == ()  # only when asked for
+
+
+def test_persistent_memory_is_counted_in_modules_of_a_host() -> None:
+    """Four machines of 300 GiB on two hosts, one may fail: 1,200 GiB on one, 10 modules of 128."""
+    plan = planned(persistent="optane", persistent_gib=300.0, machines=4, hosts=2, spare_hosts=1)
+    assert value(plan, "persistent memory of a host") == 1200
+    assert value(plan, "persistent modules of a host") == 10
+    larger = planned(persistent="optane", persistent_gib=600.0, machines=4, hosts=2, spare_hosts=1)
+    assert value(larger, "persistent modules of a host") == 10  # of 256 GiB, as 19 of 128 have no slots
+    assert "a host holds the persistent memory" not in [bend.rule for bend in larger.bends]
+    assert dict(plan.sheets[1].rows)["transactions per minute, Oracle"] == "1.28 times"
+
+
+def test_persistent_memory_beyond_a_host_is_a_bend() -> None:
+    plan = planned(persistent="optane", persistent_gib=1600.0, machines=4, hosts=2, spare_hosts=1)
+    cost = next(bend.cost for bend in plan.bends if bend.rule == "a host holds the persistent memory")
+    assert cost == "6,400 GiB, 6,144 at most: more hosts, or less of each machine"
+    small = planned(persistent="nvdimm-n", persistent_gib=64.0, machines=4, hosts=2, spare_hosts=1)
+    cost = next(bend.cost for bend in small.bends if bend.rule == "a host holds the persistent memory")
+    assert cost == "16 modules, 12 slots beside DRAM"
+
+
+def test_limits_of_persistent_memory_say_when_each_holds() -> None:
+    bends = {bend.rule: bend.cost for bend in planned(persistent="optane").bends}
+    assert "2022" in bends["hardware can be bought"]
+    assert "9.0" in bends["the hypervisor goes on supporting it"]
+    assert "7.0 U3" in bends["a VM has snapshots"]
+    assert "hosts with free PMem" in bends["a VM moves to every host"]
+    assert "empty NVDIMM" in bends["HA restarts a VM with its data"]
+
+
+def test_without_persistent_memory_nothing_is_said_of_it() -> None:
+    plan = planned()
+    assert not [figure for figure in plan.figures if "persistent" in figure.name]
+    assert not [bend for bend in plan.bends if bend.rule == "hardware can be bought"]
+    assert len(plan.sheets) == 1

@@ -413,3 +413,51 @@ def test_a_warehouse_reserves_log_and_temporary_space_but_not_data() -> None:
     whole = make_plan("vsan", None, {"tier": "data-warehouse", "hosts": 6, "reduction": 1.0}).plan
     saved_gb = float(whole.figure("stored with protection").value) - float(plan.figure("stored with protection").value)
     assert saved_gb == pytest.approx(2100 / 2 * 4 / 3, abs=2)
+
+
+def test_disk_groups_on_one_controller_are_lost_together() -> None:
+    """Three groups of two devices on one controller, on two, and on three."""
+    shape = {"hosts": 6, "groups": 3, "devices": 2, "device_gb": 20_000.0, "burst_s": 0.0}
+    one = planned(**shape, controllers=1)
+    assert one.figure("disk groups lost with a controller").value == 3
+    cost = next(bend.cost for bend in one.bends if bend.rule == "disk groups are on separate controllers")
+    assert cost == "1 controller for 3 groups: a failed one takes 3 groups, 6 of 6 capacity devices of the host"
+    assert planned(**shape, controllers=2).figure("disk groups lost with a controller").value == 2
+    apart = planned(**shape)
+    assert apart.figure("storage controllers per host").value == 3
+    assert apart.figure("disk groups lost with a controller").arithmetic == "of 3, with 2 of 6 capacity devices"
+    assert "disk groups are on separate controllers" not in rules_bent(apart)
+
+
+def test_sata_flash_is_warned_of_by_tier_and_by_place() -> None:
+    tier_1 = rules_bent(planned(device_interface="sata", device_read_mb_per_s=530.0))
+    assert "tier 1 is on SAS or NVMe devices" in tier_1
+    assert "flash is SAS rather than SATA where that is possible" in rules_bent(
+        planned(tier="tier-2", device_interface="sata")
+    )
+    assert "cache devices are SAS or NVMe" in rules_bent(planned(cache_interface="sata", cache_mb_per_s=500.0))
+    for interface in ("unknown", "sas", "nvme"):
+        bent = rules_bent(planned(device_interface=interface, cache_interface=interface, cache_mb_per_s=1000.0))
+        assert not {rule for rule in bent if "SAS" in rule or "link" in rule}
+
+
+@pytest.mark.parametrize(("interface", "requests", "link"), [("sata", 32, 600), ("sas", 254, 1200)])
+def test_an_interface_limits_queue_and_speed(interface: str, requests: int, link: int) -> None:
+    plan = planned(device_interface=interface, device_read_mb_per_s=1500.0)
+    assert plan.figure("requests a capacity device queues").value == requests
+    assert plan.figure("link of a capacity device").value == link
+    assert "a capacity device is no faster than its link" in rules_bent(plan)
+
+
+def test_nvme_has_its_lanes_and_no_storage_controller() -> None:
+    """PCIe 3.0: 8 GT/s, 128 of 130 bits, 4 lanes: 3,938 MB/s."""
+    plan = planned(device_interface="nvme", device_read_mb_per_s=3900.0)
+    assert plan.figure("link of a capacity device").value == 3938
+    assert "a capacity device is no faster than its link" not in rules_bent(plan)
+    assert "storage controllers per host" not in {figure.name for figure in plan.figures}
+
+
+def test_the_express_architecture_takes_nvme_only() -> None:
+    plan = planned(architecture="esa", version="8.0U2", device_interface="sas")
+    assert plan.infeasible is not None
+    assert plan.infeasible.constraint == "the Express architecture takes NVMe devices only, not SAS"

@@ -2,7 +2,8 @@
 
 Answers:
     Which virtual disks a database gets, on which adapters and devices, aligned and provisioned how; which RAID level
-    its share of writes asks for; how many devices its operations need, with the theoretical operations.
+    its share of writes asks for; how many devices its operations need, with the theoretical operations; what each level
+    does with one device failed, and while its successor is rebuilt.
 
 Method:
     Back-end operations are reads + penalty x writes, the penalty of a small random write being 1 for RAID-0, 2 for
@@ -10,19 +11,29 @@ Method:
     allowed, not fewer than the level needs, even for mirrors. The level with the fewest devices for capacity and
     operations together is taken for data; above ``parity_writes_pct`` writes, and for the log, parity is not
     considered. Data, log, temp and backup have an adapter each while there are enough, the later ones sharing the last.
+    One device failed: with mirrors its partner has the reads of both; with parity each read of it becomes one on every
+    device that its data is computed from, which doubles the reads of all, and its writes read all other data. The
+    latency of a read is that of M/M/1 devices, 1 / (1 - busy) idle ones, the slowest of k at once H(k) of that. A
+    rebuild takes its share of the devices it reads, all with parity, the partner alone with mirrors, and lasts as
+    long as a device takes to be written at that share.
     From a recording: 95th percentiles of reads and writes of the disks with data, of all disks where none is known to
     hold data. From an inventory: engine, and sizes of the disks by role.
 
 Assumptions:
     A full stripe of the log is written by the array's cache as one; the penalty is that of small random writes. Four
-    paravirtual SCSI adapters at most, as vSphere has them.
+    paravirtual SCSI adapters at most, as vSphere has them. Load is even over devices. A failed array writes parity as
+    a whole one does where it can; a cache of the array hides none of it. The share of a rebuild is 30 % by default,
+    as controllers of one vendor have it; 200 MB/s is a judgement: an SSD writes faster, a disk slower at its end.
 
 Bends:
     Log and data on one adapter when there is one only. Parity under many writes when asked for. A stripe unit that
-    the file system's unit of allocation does not divide.
+    the file system's unit of allocation does not divide. A load that is more than the array does with a device failed.
 
 Sources:
     Patterson, Gibson and Katz, "A case for redundant arrays of inexpensive disks" (SIGMOD 1988), for small writes.
+    Holland and Gibson, "Parity declustering for continuous operation in redundant disk arrays" (ASPLOS 1992), and Muntz
+    and Lui, "Performance analysis of disk arrays under failure" (VLDB 1990), for arrays with a failed device.
+    Dell, "PERC 3 user's guide", rebuild rate: a share of the controller, 30 % by default.
     VMware, "Architecting Microsoft SQL Server on VMware vSphere", disks and PVSCSI adapters.
     Microsoft, "Disk partition alignment (sector alignment) for SQL Server": partition offset / stripe unit and stripe
     unit / allocation unit are whole numbers.
@@ -31,11 +42,8 @@ Sources:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import ceil, lcm
-from typing import Annotated, Literal, cast
-
-from pydantic import Field
+from math import lcm
+from typing import Literal, cast
 
 from leadline.core.contracts.planner import (
     Bend,
@@ -51,9 +59,11 @@ from leadline.core.contracts.planner import (
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several
 from leadline.estate.derived.recorded_loads import by_default, filled
+from leadline.planners._layout import degraded
+from leadline.planners._layout.inputs import LayoutInputs
+from leadline.planners._layout.levels import LEVELS, RaidLevel
 from leadline.planners._layout.recorded import recorded_inputs
 
-ADAPTERS_MAX = 4
 ALIGNMENT = "Microsoft, Disk partition alignment for SQL Server"
 RAID_SOURCE = "Patterson, Gibson and Katz 1988"
 Role = Literal["data", "log", "temp", "backup"]
@@ -72,64 +82,7 @@ META = PlannerMeta(
 )
 
 
-class LayoutInputs(PlanInput):
-    """A database's load and what it can be put on."""
-
-    engine: Annotated[
-        Literal["postgresql", "sqlserver", "oracle", "intersystems"], Field(description="Database engine.")
-    ] = "postgresql"
-    reads_per_s: Annotated[float, Field(ge=0, le=1e9, description="Reads of data at peak.")] = 6000.0
-    writes_per_s: Annotated[float, Field(ge=0, le=1e9, description="Writes of data at peak.")] = 2000.0
-    data_gib: Annotated[float, Field(gt=0, description="Data, GiB.")] = 2000.0
-    log_gib: Annotated[float, Field(gt=0, description="Log kept, GiB.")] = 100.0
-    temp_gib: Annotated[float, Field(gt=0, description="Temporary files at most, GiB.")] = 200.0
-    backup_gib: Annotated[float, Field(ge=0, description="Backups kept on the machine, GiB; 0 for none.")] = 0.0
-    adapters: Annotated[int, Field(ge=1, le=ADAPTERS_MAX, description="Paravirtual SCSI adapters to use.")] = 4
-    device_iops: Annotated[float, Field(gt=0, description="Operations per second of one device.")] = 2500.0
-    device_gib: Annotated[float, Field(gt=0, description="Size of one device, GiB.")] = 900.0
-    device_use_pct: Annotated[
-        float, Field(gt=0, le=100, description="Share of a device's operations to plan with, percent.")
-    ] = 70.0
-    parity_writes_pct: Annotated[
-        float, Field(ge=0, le=100, description="Share of writes above which parity is not used, percent.")
-    ] = 40.0
-    raid: Annotated[
-        Literal["best", "raid-10", "raid-5", "raid-6"], Field(description="RAID level of the data; best chooses.")
-    ] = "best"
-    stripe_kib: Annotated[
-        int, Field(ge=4, le=16_384, description="Stripe unit of the RAID or array, KiB; from its vendor.")
-    ] = 64
-    devices: Annotated[int | None, Field(ge=1, description="Devices there are; none for as many as needed.")] = None
-
-
 MODEL = LayoutInputs
-
-
-@dataclass(frozen=True, slots=True)
-class RaidLevel:
-    """A RAID level: operations of a small write, fewest devices, and devices that hold no data."""
-
-    name: str
-    penalty: int
-    devices_min: int
-    spare: int
-    is_mirrored: bool = False
-
-    def devices(self, inputs: LayoutInputs) -> int:
-        """Return how many devices the operations and the capacity of the data need."""
-        usable = inputs.device_iops * inputs.device_use_pct / 100.0
-        for_operations = ceil((inputs.reads_per_s + self.penalty * inputs.writes_per_s) / usable)
-        data_devices = ceil(inputs.data_gib / inputs.device_gib)
-        for_capacity = 2 * data_devices if self.is_mirrored else data_devices + self.spare
-        count = max(for_operations, for_capacity, self.devices_min)
-        return count + count % 2 if self.is_mirrored else count
-
-
-LEVELS = (
-    RaidLevel("raid-10", 2, 4, 0, is_mirrored=True),
-    RaidLevel("raid-5", 4, 3, 1),
-    RaidLevel("raid-6", 6, 4, 2),
-)
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
@@ -137,14 +90,46 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     inputs, evidence, assumed = _known(cast("LayoutInputs", inputs), context.capture)  # read with MODEL
     total = inputs.reads_per_s + inputs.writes_per_s
     share = 100.0 * inputs.writes_per_s / total if total else 0.0
-    allowed = [level for level in LEVELS if inputs.raid in ("best", level.name)]
-    if inputs.raid == "best" and share > inputs.parity_writes_pct:
-        allowed = [level for level in allowed if level.is_mirrored]
-    level = min(allowed, key=lambda one: (one.devices(inputs), one.penalty))
+    level = min(_allowed(inputs, share), key=lambda one: (one.devices(inputs), one.penalty))
     count = level.devices(inputs)
     back_end = inputs.reads_per_s + level.penalty * inputs.writes_per_s
     disks = _disks(inputs)
-    figures = (
+    fits = inputs.devices is None or inputs.devices >= count
+    return Plan(
+        headline=f"Data on {several(count, 'device')} in {level.name} ({back_end:,.0f} back-end operations per "
+        f"second), {LOG_WORD[inputs.engine]} on a mirror of its own, {several(len(disks), 'virtual disk')} on "
+        f"{several(len({adapter for _, adapter, _ in disks}), 'adapter')}.",
+        figures=_figures(inputs, level, disks, share),
+        sheets=(_levels_sheet(inputs), _disks_sheet(inputs, disks, level), *degraded.sheets(LEVELS, inputs)),
+        assumptions=(
+            f"A device is planned at {inputs.device_use_pct:g} % of its operations: latency grows steeply above.",
+            "Devices of data, log and backup are not shared with other systems at their peaks.",
+            "All devices of the data are one RAID group; a failure in one of several groups slows that group alone.",
+            *assumed,
+        ),
+        bends=(*_bends(inputs, level, share), *degraded.bends(level, inputs)),
+        snippets=_snippets(inputs, disks),
+        evidence=evidence,
+        infeasible=None if fits else _infeasible(inputs, level, count),
+    )
+
+
+def _allowed(inputs: LayoutInputs, share: float) -> list[RaidLevel]:
+    """Return the RAID levels that may be chosen; ``share`` is that of writes, percent."""
+    allowed = [level for level in LEVELS if inputs.raid in ("best", level.name)]
+    if inputs.raid == "best" and share > inputs.parity_writes_pct:
+        return [level for level in allowed if level.is_mirrored]
+    return allowed
+
+
+def _figures(
+    inputs: LayoutInputs, level: RaidLevel, disks: list[tuple[Role, int, float]], share: float
+) -> tuple[Figure, ...]:
+    """Return the numbers of the answer; ``share`` is that of writes, percent."""
+    total, count = inputs.reads_per_s + inputs.writes_per_s, level.devices(inputs)
+    back_end = inputs.reads_per_s + level.penalty * inputs.writes_per_s
+    allowed = _allowed(inputs, share)
+    return (
         Figure("share of writes", round(share, 1), "pct", f"{inputs.writes_per_s:,.0f} / {total:,.0f}"),
         Figure("RAID of data", level.name, "", f"fewest devices of {', '.join(one.name for one in allowed)}"),
         Figure(
@@ -169,23 +154,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
             ALIGNMENT,
         ),
         Figure("virtual disks", len(disks), "", ", ".join(role for role, _, _ in disks)),
-    )
-    fits = inputs.devices is None or inputs.devices >= count
-    return Plan(
-        headline=f"Data on {several(count, 'device')} in {level.name} ({back_end:,.0f} back-end operations per "
-        f"second), {LOG_WORD[inputs.engine]} on a mirror of its own, {several(len(disks), 'virtual disk')} on "
-        f"{several(len({adapter for _, adapter, _ in disks}), 'adapter')}.",
-        figures=figures,
-        sheets=(_levels_sheet(inputs), _disks_sheet(inputs, disks, level)),
-        assumptions=(
-            f"A device is planned at {inputs.device_use_pct:g} % of its operations: latency grows steeply above.",
-            "Devices of data, log and backup are not shared with other systems at their peaks.",
-            *assumed,
-        ),
-        bends=tuple(_bends(inputs, level, share)),
-        snippets=_snippets(inputs, disks),
-        evidence=evidence,
-        infeasible=None if fits else _infeasible(inputs, level, count),
+        *degraded.figures(level, inputs),
     )
 
 

@@ -3,8 +3,8 @@
 Answers:
     How much memory a machine gets, how it is divided between buffers, sessions and system, the huge pages that hold
     the buffers, the reservation, whether it fits a NUMA node, how many such machines a host holds; what overcommitted
-    hosts take back from other VMs, also with one failed; and with ``far``, how much of a machine's memory may lie on
-    an SSD or in another host.
+    hosts take back from other VMs, also with one failed; with ``far``, how much of a machine's memory may lie on an SSD
+    or in another host; and with ``persistent``, the modules, the limits and the published gains of persistent memory.
 
 Method:
     Machine = buffers + sessions x memory of a session + system. Buffers come from the working set: SQL Server and
@@ -23,7 +23,7 @@ Assumptions:
 
 Bends:
     A machine wider than a NUMA node; no host to spare; overcommitted hosts; databases of the inventory that are not
-    reserved; remote memory.
+    reserved; remote memory. Persistent memory: what its hardware and the hypervisor no longer do, or never did.
 
 Sources:
     VMware, "Architecting Microsoft SQL Server on VMware vSphere": memory of the system, reservation.
@@ -31,6 +31,8 @@ Sources:
     InterSystems community, "Virtualizing large databases - VMware CPU capacity planning": large pages.
     Waldspurger, "Memory resource management in VMware ESX Server" (OSDI 2002), and VMware, "vSphere resource
     management", for ballooning and the tax on idle memory. VMware, "NVMe memory tiering: design and sizing" (2025).
+    vmgu.ru on persistent memory in vSphere 6.7: modules, 6 TB of a host, overhead below 4 %, gains of Oracle. vSphere
+    6.7 and 7.0 documentation, 9.0 API reference: moves, HA, snapshots. Intel, 2022: the end of Optane.
     The system far-memory, with its sources: `leadline explain far-memory`.
 """
 
@@ -40,7 +42,7 @@ from math import ceil, floor
 from typing import cast
 
 from leadline.core.contracts.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Snippet
-from leadline.planners._memory import far, overcommit
+from leadline.planners._memory import far, overcommit, persistent
 from leadline.planners._memory.facts import MemoryUsage, filled
 from leadline.planners._memory.inputs import Memory
 
@@ -91,8 +93,9 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
             *_figures(inputs, total),
             *overcommit.figures(estate, inputs.spare_hosts),
             *([] if tolerance is None else far.figures(inputs, tolerance, total)),
+            *persistent.figures(inputs),
         ),
-        sheets=(overcommit.sheet(estate, inputs.spare_hosts),),
+        sheets=(overcommit.sheet(estate, inputs.spare_hosts), *persistent.sheets(inputs)),
         assumptions=(
             "Databases are reserved whole.",
             "The working set is what is read again within minutes, not all data.",
@@ -108,6 +111,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
             *_unreserved(usage),
             *overcommit.bends(estate, inputs.spare_hosts),
             *([] if tolerance is None else far.bends(inputs, tolerance, total)),
+            *persistent.bends(inputs),
         ),
         snippets=(
             *_snippets(inputs, total),

@@ -7,19 +7,25 @@ Answers:
 Method:
     Operations are simulated as exchanges of requests and responses over TCP (system management-plane), once over the
     link, once next door, once with a quarter of the round trip, once with four times the bandwidth, once without its
-    losses. An operation stays local when it takes longer than accepted and more than ``times_slower`` as long as next
-    door. From an inventory: the round trip of the host that is farthest from vCenter, and the VMs of its cluster.
+    losses. ``link`` names a usual link, of which the numbers not given are taken: dial-up, dsl, t1, satellite, cable,
+    fiber, 3g, 4g or lte. An operation stays local when it takes longer than accepted and more than ``times_slower``
+    as long as next door. From an inventory: the round trip of the host that is farthest from vCenter, and the VMs of
+    its cluster.
 
 Assumptions:
     Exchanges and bytes are those counted with pyVmomi; work at the other end is a small host's. Disks and memory of
-    migrations and clones do not cross the link.
+    migrations and clones do not cross the link. A usual link is as its source has it: dsl, t1 and satellite as VMware
+    emulated them in 2010, the others as WebPageTest emulates them, without losses and at the slower direction's
+    bandwidth. Links have become faster since, round trips by satellites in high orbits have not: measure yours.
 
 Bends:
-    Round trips above 500 ms; losses above 1 %.
+    Round trips above 500 ms; losses above 1 %. Numbers given that are not those of the link that is named.
 
 Sources:
     The system management-plane, with its sources: `leadline explain management-plane`.
-    VMware, "Performance of VMware vCenter 5.0 in remote offices and branch offices" (2012), for links.
+    VMware, "Performance of VMware vCenter 5.0 in remote offices and branch offices" (2012), and the same of vCenter 6.7
+    (2019), for the kinds of links. Their numbers: VMware, "vCloud Director 1.0 performance and best practices",
+    table 3; WebPageTest, settings/connectivity.ini.sample.
 """
 
 from __future__ import annotations
@@ -44,6 +50,7 @@ from leadline.estate.derived.recorded_loads import RecordedInput
 from leadline.estate.derived.recorded_loads import filled as recorded
 from leadline.estate.knowledge.placement import cluster_of
 from leadline.estate.knowledge.stored import machines_kept
+from leadline.planners._remote.links import KNOWN, LINKS, LinkName
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
@@ -72,6 +79,9 @@ META = PlannerMeta(
 class Remote(PlanInput):
     """A link and what is managed over it."""
 
+    link: Annotated[
+        LinkName, Field(description=f"A usual link, for numbers that are not given; none for none. {KNOWN}.")
+    ] = "none"
     round_trip_ms: Annotated[float, Field(gt=0, le=10_000, description="Round trip of the link, ms.")] = 100.0
     mbit_per_s: Annotated[float, Field(gt=0, le=1e6, description="Bandwidth of the link, Mbit/s.")] = 1.5
     loss_pct: Annotated[float, Field(ge=0, le=50, description="Packets lost, percent.")] = 0.0
@@ -86,7 +96,8 @@ MODEL = Remote
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Return how long operations take over the link, and which operations to keep local."""
-    inputs, evidence = filled(cast("Remote", inputs), context.capture)  # read with MODEL
+    inputs, other_numbers = of_link(cast("Remote", inputs))  # read with MODEL
+    inputs, evidence = filled(inputs, context.capture)
     link = {"round_trip": inputs.round_trip_ms / 1000.0, "mbit_per_s": inputs.mbit_per_s, "loss_pct": inputs.loss_pct}
     here = _times(inputs, link, context)
     near = _times(inputs, NEAR, context)
@@ -103,17 +114,8 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     total, total_near = sum(here.values()), sum(near.values())
     saved = {name: total - sum(_times(inputs, other, context).values()) for name, other in others.items()}
     better = max(saved, key=lambda name: saved[name])
-    rows = tuple(
-        (
-            name,
-            round(here[name], 2),
-            round(near[name], 2),
-            round(here[name] / near[name], 2),
-            "local" if name in local else "",
-        )
-        for name in OPERATIONS
-    )
     figures = (
+        *_link_figure(inputs),
         Figure("all operations", round(total, 2), "s", " + ".join(f"{here[name]:.3g}" for name in OPERATIONS), SYSTEM),
         Figure("the same next door", round(total_near, 2), "s", "1 ms, 1 Gbit/s", SYSTEM),
         *(
@@ -138,13 +140,45 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         headline=f"Over {inputs.round_trip_ms:g} ms and {inputs.mbit_per_s:g} Mbit/s all operations take "
         f"{total:,.3g} s, next door {total_near:,.3g} s; {better} helps more.",
         figures=figures,
-        sheets=(Sheet("Seconds by operation", ("operation", "here", "next door", "times", "keep"), rows),),
+        sheets=(_operations_sheet(here, near, local),),
         assumptions=("Disks and memory of clones and migrations do not cross the link.",),
-        bends=tuple(_bends(inputs)),
+        bends=(*_bends(inputs), *other_numbers),
         snippets=(SNIPPET,),
         evidence=evidence,
         infeasible=_infeasible() if len(local) == len(OPERATIONS) else None,
     )
+
+
+def _operations_sheet(here: dict[str, float], near: dict[str, float], local: list[str]) -> Sheet:
+    """Return the seconds of each operation over the link and next door, and which to keep local."""
+    rows = tuple(
+        (
+            name,
+            round(here[name], 2),
+            round(near[name], 2),
+            round(here[name] / near[name], 2),
+            "local" if name in local else "",
+        )
+        for name in OPERATIONS
+    )
+    return Sheet("Seconds by operation", ("operation", "here", "next door", "times", "keep"), rows)
+
+
+def of_link(inputs: Remote) -> tuple[Remote, tuple[Bend, ...]]:
+    """Return the inputs with the numbers of the named link that are not given, and a bend for those that differ."""
+    link = LINKS.get(inputs.link)
+    if link is None:
+        return inputs, ()
+    numbers = link.numbers()
+    given = {key: getattr(inputs, key) for key in numbers if key in inputs.model_fields_set}
+    other = [f"{key} {value:g} instead of {numbers[key]:g}" for key, value in given.items() if value != numbers[key]]
+    bend = Bend("a named link has its usual numbers", f"{', '.join(other)}: given, so they count", link.source)
+    return inputs.model_copy(update={**numbers, **given}), (bend,) if other else ()
+
+
+def _link_figure(inputs: Remote) -> tuple[Figure, ...]:
+    link = LINKS.get(inputs.link)
+    return () if link is None else (Figure("link", inputs.link, "", link.text(), link.source),)
 
 
 def filled(inputs: Remote, capture: Capture | None) -> tuple[Remote, tuple[str, ...]]:

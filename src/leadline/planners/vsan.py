@@ -27,7 +27,8 @@ Assumptions:
 Bends:
     Hosts without a spare; one disk group; logs or tier 1 data on erasure codes; no failure tolerated; hybrid
     clusters, deduplication or an IOPS limit with tier 1; stripes; thin disks; small caches; peaks longer than buffers
-    last; weak links, shared switch buffers, far sites.
+    last; weak links, shared switch buffers, far sites; SATA flash, speeds above a device's link, several disk groups on
+    one storage controller.
 
 Sources:
     vSAN Design and Sizing guide; VMware documentation, "Plan flash devices": 10 % before copies, groups, devices.
@@ -38,6 +39,7 @@ Sources:
     VMware blog 2017-09-07, slack space; C. Hogan, capacity management of 7.0U1. VMware Compatibility Guide:
     classes of endurance, as vgolovatyuk.ru, "vSAN: choice of SSDs and controllers", has them.
     "vSAN stretched cluster bandwidth sizing" (core.vmware.com), with its example of 560 Mbit/s.
+    "Design considerations for vSAN hosts" (6.5): controllers. SATA 3, SAS-3, PCIe 3.0, NVMe: queues and links.
     Switch buffers: NetApp knowledge base, "Why do network speed mismatches create problems with shallow buffered
     switches?"; Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
 """
@@ -47,19 +49,13 @@ from __future__ import annotations
 from math import inf, isfinite, isnan
 from typing import cast
 
-from leadline.core.contracts.planner import (
-    Figure,
-    Plan,
-    PlanContext,
-    PlanInput,
-    PlannerMeta,
-    Sheet,
-)
+from leadline.core.contracts.planner import Figure, Plan, PlanContext, PlanInput, PlannerMeta, Sheet
 from leadline.core.model.units import several, share_text
 from leadline.planners._vsan.bends import bends
 from leadline.planners._vsan.buffer import buffer_gb, simulated_s
 from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
 from leadline.planners._vsan.facts import cluster_name, completed
+from leadline.planners._vsan.hardware import hardware_figures
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.network import components, network_figures
 from leadline.planners._vsan.policies import disks, snippets
@@ -142,6 +138,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         f"{inputs.engine} {inputs.tier}; {_headline_peak(inputs, absorbed)}.",
         figures=(
             *_host_figures(inputs, cluster),
+            *hardware_figures(inputs, cluster),
             *_capacity_figures(inputs, cluster),
             *_cache_figures(inputs, cluster),
             *_peak_figures(inputs, rates, cluster, absorbed),

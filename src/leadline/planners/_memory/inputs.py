@@ -63,3 +63,12 @@ class Memory(PlanInput):
     tolerable_slowdown: Annotated[
         float, Field(ge=1, description="How many times as long as with all memory local is tolerable.")
     ] = 1.1
+    persistent: Annotated[
+        Literal["none", "nvdimm-n", "optane"],
+        Field(
+            description="Persistent memory of hosts: none, nvdimm-n (16 GB modules), optane (128 to 512; ended 2022)."
+        ),
+    ] = "none"
+    persistent_gib: Annotated[
+        float, Field(gt=0, description="Persistent memory of a machine, GiB; where hosts have any.")
+    ] = 256.0

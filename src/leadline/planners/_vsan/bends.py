@@ -8,6 +8,7 @@ from math import isnan
 from leadline.core.contracts.planner import Bend
 from leadline.planners._vsan.buffer import buffer_gb
 from leadline.planners._vsan.endurance import tbw
+from leadline.planners._vsan.hardware import hardware_bends
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.network import (
     BUFFERS,
@@ -37,6 +38,7 @@ def bends(inputs: Vsan, rates: VsanRates, cluster: VsanCluster, absorbed: dict[s
     yield from _policies(inputs, cluster)
     yield from _cache(inputs, rates, cluster, absorbed)
     yield from _links(inputs, rates, cluster)
+    yield from hardware_bends(inputs, cluster)
 
 
 def _cluster(inputs: Vsan, cluster: VsanCluster) -> Iterator[Bend]:

@@ -13,6 +13,7 @@ from leadline.planners._vsan.measured import measured_reduction
 Engine = Literal["sqlserver", "oracle", "postgresql"]
 Tier = Literal["oltp-tier-1", "tier-2", "data-warehouse"]
 Method = Literal["auto", "mirror", "erasure"]
+Interface = Literal["unknown", "sata", "sas", "nvme"]
 Size = Annotated[float, Field(gt=0, le=1e9)]
 Rate = Annotated[float, Field(ge=0, le=1e9)]
 BEFORE_LARGE_BUFFERS, LARGE_BUFFERS = (8, 0, 0), 1600.0
@@ -92,6 +93,13 @@ class Vsan(PlanInput):
         Size,
         Field(description="What a read keeps a capacity device busy beside its bytes, ms: about 8 of a disk."),
     ] = 0.01
+    device_interface: Annotated[Interface, Field(description="Of capacity devices: sata, sas, nvme, if known.")] = (
+        "unknown"
+    )
+    cache_interface: Annotated[Interface, Field(description="Of cache devices: sata, sas, nvme, if known.")] = "unknown"
+    controllers: Annotated[
+        int | None, Field(ge=1, le=8, description="Storage controllers of a host; unset, one for each disk group.")
+    ] = None
     cache_tbw: Annotated[Size | None, Field(description="Endurance of a cache device, TB written, if known.")] = None
     slack_pct: Annotated[
         float | None, Field(ge=0, lt=100, description="Space kept free, %; unset, 30, from 7.0U1 on 25.")

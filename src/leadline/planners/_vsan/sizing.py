@@ -99,6 +99,11 @@ def impossible(inputs: Vsan) -> Infeasible | None:
             "8.0",
         ),
         (
+            inputs.is_esa and inputs.device_interface in ("sata", "sas"),
+            f"the Express architecture takes NVMe devices only, not {inputs.device_interface.upper()}",
+            "device_interface=nvme, or architecture=osa",
+        ),
+        (
             uses_codes and not inputs.is_all_flash,
             "erasure codes need all-flash clusters",
             "mirrors, or media=all-flash",

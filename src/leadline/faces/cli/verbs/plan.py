@@ -22,6 +22,8 @@ Examples:
   leadline plan protect --set nodes=6 --set survives=2
 
   leadline plan queues --set iops=40000 --set latency_ms=1 --html queues.html
+
+  leadline plan remote --set link=4g
 """
 
 

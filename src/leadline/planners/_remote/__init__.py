@@ -1,0 +1,1 @@
+"""Parts of the planner of remote offices: usual links."""
