@@ -369,12 +369,13 @@ def trace_write_lanes(
     disk: int,
     target: str,
     target_bytes: int,
+    scaled_from: int | None,
     unit_bytes: int,
     speed_pct: int,
     duration_ns: int | None,
     sample_keys: int,
     progress: Callable[[int], object] | None = None,
-) -> tuple[TraceProfile, int, int, list[tuple[str, str, int]]]: ...
+) -> tuple[TraceProfile, int, int, int, list[tuple[str, str, int]]]: ...
 def trace_requests(
     files: _Files, disk: str | None, requests_max: int, progress: Callable[[int], object] | None = None
 ) -> TraceRequests: ...

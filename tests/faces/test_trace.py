@@ -76,6 +76,7 @@ def test_a_replay_says_how_like_it_was(trace: Path, tmp_path: Path) -> None:
         (["replay", "{trace}", "--on", "{held}", "--yes"], 2, "--destroy-data"),
         (["replay", "{trace}", "--on", "{folder}", "--set-size", "much"], 2, "--set-size"),
         (["replay", "{trace}", "--on", "{folder}", "--speed", "0", "--yes"], 2, "--speed"),
+        (["replay", "{trace}", "--on", "{folder}", "--speed", "200", "--yes"], 2, "Write 200%"),
     ],
 )
 def test_mistakes_are_one_line_and_a_status(

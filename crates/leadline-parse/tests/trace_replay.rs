@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use leadline_parse::trace::{
-    Burst, CLASSES, DiskProfile, Lanes, Load, LoadStream, Options, Split, characterise, distances,
-    requests, synthesise, write_lanes,
+    Burst, CLASSES, DiskProfile, Lanes, Load, LoadStream, Mapping, Options, Split, characterise,
+    distances, requests, synthesise, write_lanes,
 };
 use leadline_stats::error::LeadlineError;
 use leadline_stats::histogram::LogLinear;
@@ -36,6 +36,7 @@ impl Folder {
             disk: 0,
             target: "/target".to_owned(),
             target_bytes,
+            mapping: Mapping::Wrapped,
             unit_bytes: 4096,
             speed_pct: 100,
             duration_ns: None,
@@ -65,19 +66,70 @@ fn requests_are_dealt_out_with_their_times() {
     let lanes = folder.lanes(2, 1 << 20);
     let made = good(write_lanes(&files, &lanes, 64, &mut |_| true));
     let text = |lane: usize| std::fs::read_to_string(&lanes.paths[lane]).unwrap_or_default();
-    // 40,960,000 does not fit: it is folded to a multiple of 4 KiB. 512 bytes are widened to the unit.
-    let folded = 40_960_000 % ((1 << 20) - 8192 + 1) / 4096 * 4096;
+    // 40,960,000 does not fit: it is wrapped around the end. 512 bytes are widened to the unit.
+    let folded = 40_960_000 % (1 << 20);
     let head = "fio version 3 iolog\n1 /target add\n1 /target open\n";
     assert_eq!(
         text(0),
         format!("{head}1 /target read 0 4096\n6001 /target read {folded} 8192\n")
     );
     assert_eq!(text(1), format!("{head}2001 /target write 8192 4096\n"));
-    assert_eq!((made.folded, made.aligned), (1, 1));
+    assert_eq!((made.moved, made.aligned, made.too_large), (1, 1, 0));
     assert_eq!(
         (made.profile.requests(), made.profile.duration_ns()),
         (3, 6_000_000)
     );
+}
+
+#[test]
+fn offsets_are_wrapped_or_scaled_and_a_block_stays_one_block() {
+    let folder = Folder::new("mapping");
+    let (mib, page) = (1u64 << 20, 4096u64);
+    let rows = [
+        (5 * mib + 8192, 4096),
+        (5 * mib + 8192, 65_536), // the same block with another length
+        (3 * mib, 4096),
+        (2 * mib - page, 8192), // wrapped to the last page, where it does not fit
+        (0, 4 << 20),           // larger than the target
+    ];
+    let lines: String = rows
+        .iter()
+        .zip(0..)
+        .map(|((offset, bytes), at)| format!("{at} /d read {offset} {bytes}\n"))
+        .collect();
+    let files = folder.trace(&lines);
+    let mut lanes = folder.lanes(1, 2 * mib);
+    for (mapping, expected) in [
+        (
+            Mapping::Wrapped,
+            [mib + 8192, mib + 8192, mib, 2 * mib - 8192],
+        ),
+        (
+            Mapping::Scaled(8 * mib), // a quarter of it, aligned down to 4 KiB
+            [5 * mib / 4, 5 * mib / 4, 3 * mib / 4, mib / 2 - page],
+        ),
+        (
+            Mapping::Scaled(mib), // the target is larger than the disk: as if nothing was asked for
+            [mib + 8192, mib + 8192, mib, 2 * mib - 8192],
+        ),
+    ] {
+        lanes.mapping = mapping;
+        let made = good(write_lanes(&files, &lanes, 64, &mut |_| true));
+        let text = std::fs::read_to_string(&lanes.paths[0]).unwrap_or_default();
+        let offsets: Vec<u64> = text
+            .lines()
+            .skip(3)
+            .filter_map(|line| line.split(' ').nth(3)?.parse().ok())
+            .collect();
+        assert_eq!(offsets, expected, "{mapping:?}");
+        assert_eq!((made.moved, made.too_large), (4, 1), "{mapping:?}");
+        let lengths: Vec<&str> = text
+            .lines()
+            .skip(3)
+            .filter_map(|line| line.split(' ').nth(4))
+            .collect();
+        assert_eq!(lengths, ["4096", "65536", "4096", "8192"]);
+    }
 }
 
 #[test]

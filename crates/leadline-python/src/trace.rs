@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use leadline_parse::trace::{
-    Burst, DiskProfile, Lanes, Load, LoadStream, NO_LATENCY, Note, Options, Requests, Split,
-    Spread, Way, characterise, distances, format_name, requests, synthesise, write_lanes,
+    Burst, DiskProfile, Lanes, Load, LoadStream, Mapping, NO_LATENCY, Note, Options, Requests,
+    Split, Spread, Way, characterise, distances, format_name, requests, synthesise, write_lanes,
 };
 #[cfg(feature = "simulator")]
 use leadline_sim::sources::{Recording, Request};
@@ -284,11 +284,12 @@ fn wrapped(py: Python<'_>, name: String, inner: DiskProfile) -> PyResult<Py<Trac
 }
 
 /// Write one disk's requests as iologs for fio, dealt out to lanes; the profile of what was written, how many requests
-/// were folded into the target and how many aligned, and notes.
+/// were moved to fit the target, how many widened to its unit, how many left out as larger than it, and notes. Offsets
+/// are scaled from a disk of `scaled_from` bytes, or wrapped around the target's end when it is None.
 ///
 /// Raises `CoreError` when the trace cannot be read or a lane cannot be written.
 #[pyfunction]
-#[pyo3(signature = (files, paths, disk, target, target_bytes, unit_bytes, speed_pct, duration_ns, sample_keys, progress=None))]
+#[pyo3(signature = (files, paths, disk, target, target_bytes, scaled_from, unit_bytes, speed_pct, duration_ns, sample_keys, progress=None))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
 fn trace_write_lanes(
     py: Python<'_>,
@@ -297,17 +298,19 @@ fn trace_write_lanes(
     disk: u16,
     target: String,
     target_bytes: u64,
+    scaled_from: Option<u64>,
     unit_bytes: u64,
     speed_pct: u32,
     duration_ns: Option<u64>,
     sample_keys: usize,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Py<TraceProfile>, u64, u64, Notes)> {
+) -> PyResult<(Py<TraceProfile>, u64, u64, u64, Notes)> {
     let lanes = Lanes {
         paths,
         disk,
         target,
         target_bytes,
+        mapping: scaled_from.map_or(Mapping::Wrapped, Mapping::Scaled),
         unit_bytes,
         speed_pct,
         duration_ns,
@@ -316,7 +319,8 @@ fn trace_write_lanes(
         write_lanes(&files, &lanes, sample_keys, step)
     })?;
     let profile = wrapped(py, lanes.target.clone(), made.profile)?;
-    Ok((profile, made.folded, made.aligned, plain(made.notes)))
+    let counts = (made.moved, made.aligned, made.too_large);
+    Ok((profile, counts.0, counts.1, counts.2, plain(made.notes)))
 }
 
 /// Times, ns; bytes; whether it writes, whether it is random; latency, ns, NaN where it is not known.

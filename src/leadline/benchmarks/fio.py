@@ -3,7 +3,7 @@
 Measures:
     Operations, throughput and the latency of each request from submission to completion, per stream and direction, on
     files, block devices, NBD exports and DAX devices. Rates are offered whatever the device does (``rate_iops`` with
-    Poisson arrivals), bursts pause between (``thinktime``).
+    Poisson arrivals), bursts by time or by number of requests pause between (``thinktime``).
 
 Does not:
     Know what lies between fio and the medium: with ``buffered: true`` it is mostly the page cache. Latencies are those
@@ -48,12 +48,13 @@ from leadline.benchmarks._fio.places import (
     require_roles_apart,
     where,
 )
+from leadline.benchmarks._fio.shares import rates_of_jobs, whole_percents
 from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Tick, Watch
-from leadline.core.model.workload import Stream, Workload
+from leadline.core.model.workload import RequestBurst, Stream, Workload
 from leadline.core.system.following import ToolCommand, started
 from leadline.core.system.opened import is_uri, printable, require_free
 from leadline.core.system.processes import POLL_S, wait
@@ -69,7 +70,6 @@ META = BenchmarkMeta(program="fio", kind="io")
 
 LATE_S = 30.0  # Judgement: how long fio may take to end and write its report after its time is over
 _ONE_AT_A_TIME = ("psync", "mmap")
-_ARRIVALS = {"poisson": "poisson", "even": "linear"}
 _FAILED = "fio failed"
 REPORTING = ("fio", "--output-format=json+", "--status-interval=1")
 _THINK_LONG_S = 0.1  # Judgement: a tenth of a second between two reports is not seen in them
@@ -135,7 +135,7 @@ def _require_possible(stream: Stream, workload: Workload) -> None:
 
 def _refused(stream: Stream, workload: Workload) -> tuple[str, str, str, str] | None:
     """Return key, problem, expectation and advice where fio would not load as asked; None where it would."""
-    mean = sum(size * part for size, part in _whole_percents(stream.block).items()) / 100.0
+    mean = sum(size * part for size, part in whole_percents(stream.block).items()) / 100.0
     if abs(mean - stream.mean_block_bytes) > _SIZE_OFF_PCT / 100.0 * stream.mean_block_bytes:
         fault = f"shares of which fio's whole percents make {mean:,.0f} bytes on average"
         expected = f"{stream.mean_block_bytes:,.0f} bytes on average"
@@ -149,20 +149,25 @@ def _refused(stream: Stream, workload: Workload) -> tuple[str, str, str, str] | 
     if workload.io_settings.verify and stream.read_pct > 0.0:
         fault = "reads, of data that was filled without checksums"
         return "verify", fault, "a stream of writes", "Make read_pct 0: what is written is read again."
-    if stream.burst is not None and stream.think_time_s:
-        return (
-            "burst",
-            "a think time as well",
-            "one of them",
-            "Leave think_time_s out: fio pauses in one way only.",
-        )
-    if max(stream.think_time_s, 0.0 if stream.burst is None else stream.burst.off_s) > _PAUSE_S_MAX:
-        return "burst", "a longer pause", f"at most {_PAUSE_S_MAX:.0f} s", "Make the pause shorter."
+    pauses = _refused_pauses(stream, workload.io_settings.engine)
+    if pauses is not None:
+        return pauses
     if stream.rate_iops is not None and stream.arrivals == "poisson":
         for rate in (stream.rate_iops.read, stream.rate_iops.write):
             if rate > 0 and abs(max(round(rate), 1) - rate) > _RATE_OFF_PCT / 100.0 * rate:
                 fault = f"{rate:g} requests per second with Poisson arrivals, which fio rounds to {max(round(rate), 1)}"
                 return "rate_iops", fault, "a whole number in each direction", "Change it, or take arrivals: even."
+    return None
+
+
+def _refused_pauses(stream: Stream, engine: str) -> tuple[str, str, str, str] | None:
+    if stream.burst is not None and stream.think_time_s:
+        return "burst", "a think time as well", "one of them", "Leave think_time_s out: fio pauses in one way only."
+    if stream.request_burst is not None and engine in _ONE_AT_A_TIME:
+        fault = f"{engine}, which has one request at a time"
+        return "request_burst", fault, "an engine with many", "Leave engine out, or take io_uring or libaio."
+    if max(stream.think_time_s, stream.gap_s, 0.0 if stream.burst is None else stream.burst.off_s) > _PAUSE_S_MAX:
+        return "burst", "a longer pause", f"at most {_PAUSE_S_MAX:.0f} s", "Make the pause shorter."
     return None
 
 
@@ -241,7 +246,7 @@ def lead_s(workload: Workload) -> float:
 
 def late_s(workload: Workload) -> float:
     """How long fio may take beyond a step's time: it also ends its last pause."""
-    return LATE_S + 2.0 * lead_s(workload)
+    return LATE_S + 2.0 * max([lead_s(workload), *(stream.gap_s for stream in workload.io)])
 
 
 def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
@@ -288,7 +293,8 @@ def _log_step_ms(workload: Workload) -> int | None:
     phases = [s for stream in workload.io if stream.burst for s in (stream.burst.on_s, stream.burst.off_s)]
     if phases:
         return log_step_ms(min(phases))
-    return 1000 if any(stream.think_time_s >= _THINK_LONG_S for stream in workload.io) else None
+    pauses = (max(stream.think_time_s, stream.gap_s) for stream in workload.io)
+    return 1000 if any(pause >= _THINK_LONG_S for pause in pauses) else None
 
 
 def with_loads(plan: LoadPlan, measured: Measured, folder: Path, step: Step) -> Measured:
@@ -447,10 +453,17 @@ def _keeps_depth(engine: str, stream: Stream, *, buffered: bool) -> str:
 def _sections(stream: Stream, place: Place, engine: str) -> list[dict[str, Any]]:
     """The options of a stream's jobs; several where their rates differ by one, as fio's are whole."""
     jobs, depth = stream.jobs, stream.oio
+    if stream.request_burst is not None and engine in _ONE_AT_A_TIME:
+        raise UsageError(
+            f"stream {stream.name}: request_burst",
+            found=f"{engine}, which has one request at a time",
+            expected="an engine with many",
+            advice="Take io_uring or libaio, without buffered.",
+        )
     if engine in _ONE_AT_A_TIME or stream.think_time_s:  # a job that thinks waits for all it has in flight
         jobs, depth = stream.jobs * stream.oio, 1
     options = _stream_options(stream, place, engine) | {"iodepth": depth}
-    return [{**options, "numjobs": count, **rates} for count, rates in _rates(stream, jobs)]
+    return [{**options, "numjobs": count, **rates} for count, rates in rates_of_jobs(stream, jobs)]
 
 
 def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]:
@@ -464,8 +477,10 @@ def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]
     if len(stream.block) == 1:
         options["bs"] = next(iter(stream.block))
     else:
-        options["bssplit"] = ":".join(f"{size}/{share}" for size, share in _whole_percents(stream.block).items())
-    if stream.burst is not None:
+        options["bssplit"] = ":".join(f"{size}/{share}" for size, share in whole_percents(stream.block).items())
+    if stream.request_burst is not None:
+        options |= _request_burst(stream.request_burst)
+    elif stream.burst is not None:
         options |= {"thinktime": _us(stream.burst.off_s), "thinktime_iotime": _us(stream.burst.on_s)}
         if stream.rate_iops is not None:
             options["rate_ignore_thinktime"] = 1  # else fio makes up for the pause when it is over
@@ -476,26 +491,19 @@ def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]
     return options
 
 
-def _rates(stream: Stream, jobs: int) -> list[tuple[int, dict[str, Any]]]:
-    """Numbers of jobs, and the rates of each of them.
+def _request_burst(burst: RequestBurst) -> dict[str, Any]:
+    """The options of a burst of so many requests and a pause when all are complete.
 
-    Poisson arrivals are whole requests per second and job; jobs without one would have no limit at all and are left
-    out. Even ones are bytes per second, which also holds for a mix of sizes.
+    fio 3.33 waits for all that is in flight and then pauses. Counted when complete, which is its default, the first
+    burst of 32 had 63 requests, with libaio and io_uring alike, since new ones are issued meanwhile; counted when
+    issued, all bursts had 32. ``iodepth_batch`` hands them to the kernel together.
     """
-    if stream.rate_iops is None:
-        return [(jobs, {})]
-    rates, arrivals = (stream.rate_iops.read, stream.rate_iops.write), _ARRIVALS[stream.arrivals]
-    if stream.arrivals == "even":
-        each = [max(round(rate * stream.mean_block_bytes / jobs), 1) if rate > 0 else 0 for rate in rates]
-        return [(jobs, {"rate": ",".join(map(str, each)), "rate_process": arrivals})]
-    whole = [max(round(rate), 1) if rate > 0 else 0 for rate in rates]
-    jobs = min(jobs, *(rate for rate in whole if rate > 0))
-    shared = [[rate // jobs + (index < rate % jobs) for rate in whole] for index in range(jobs)]
-    counted: dict[str, int] = {}
-    for job_rates in shared:
-        text = ",".join(map(str, job_rates))
-        counted[text] = counted.get(text, 0) + 1
-    return [(count, {"rate_iops": text, "rate_process": arrivals}) for text, count in counted.items()]
+    return {
+        "thinktime": _us(burst.gap_s),
+        "thinktime_blocks": burst.requests,
+        "thinktime_blocks_type": "issue",
+        "iodepth_batch": burst.requests,
+    }
 
 
 def offered_per_s(stream: Stream) -> float:
@@ -504,19 +512,6 @@ def offered_per_s(stream: Stream) -> float:
         return float("nan")
     rates = (stream.rate_iops.read, stream.rate_iops.write)
     return float(sum(rates) if stream.arrivals == "even" else sum(max(round(rate), 1) for rate in rates if rate > 0))
-
-
-def _whole_percents(shares: dict[int, float]) -> dict[int, int]:
-    """Shares as the whole percents fio takes, 100 in all; what was more than nothing is at least 1."""
-    total = sum(shares.values())
-    exact = {size: share * 100.0 / total for size, share in shares.items()}
-    whole = {size: max(int(share), 1) for size, share in exact.items()}
-    by_remainder = sorted(exact, key=lambda size: whole[size] - exact[size])
-    for index in range(max(100 - sum(whole.values()), 0)):
-        whole[by_remainder[index % len(by_remainder)]] += 1
-    while sum(whole.values()) > 100 and max(whole.values()) > 1:
-        whole[max(whole, key=lambda size: whole[size] - exact[size] if whole[size] > 1 else -101.0)] -= 1
-    return whole
 
 
 def _engine(plan: LoadPlan, place: Place) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.app.traces.tracing import WAYS
+from leadline.app.traces.tracing import QUANTILES, WAYS
 from leadline.core.model.units import duration
 from leadline.faces.cli.output import console
 from leadline.faces.describing import sparkline
@@ -163,9 +163,27 @@ def show_replay(done: Replayed) -> None:
         table.add_row(part.name, distance, word, *cells)
     out.print(table)
     wrapped(out, done.sentence, "", style="bold")
+    if done.punctuality.request_count:
+        wrapped(out, done.punctuality.sentence, "")
     wrapped(out, "distance: largest difference of the cumulative shares, or of the shares; 0 alike, 1 not at all", "  ")
+    out.print()
+    out.print(_latencies(done))
     for note in done.notes:
         wrapped(out, note, "note: ", style="yellow")
+
+
+def _latencies(done: Replayed) -> Any:  # noqa: ANN401 - a rich table
+    """Latency percentiles of the replay beside those recorded, for each direction that has any."""
+    names = tuple(QUANTILES)
+    table = plain_table("latency, ms", "", *names, right=names)
+    for way in WAYS:
+        for title, disk in (("recorded", done.original), ("replayed", done.replay)):
+            values = disk.quantiles("latency_us", way)
+            if values["p50"] == values["p50"]:
+                table.add_row(way, title, *(f"{values[name] * 1e-3:.3g}" for name in names))
+            elif way == "all":
+                table.add_row(way, title, *("-" for _ in names))
+    return table
 
 
 def _two(disk: DiskTrace, kind: str) -> str:

@@ -79,7 +79,7 @@ def find_traces(paths: Sequence[Path]) -> tuple[list[TraceFiles], list[str]]:
         raise InputError(
             str(paths[0]) if paths else "no path",
             found="no I/O trace",
-            expected="vscsiStats, blktrace, blkparse, fio iolog or MSR-style CSV",
+            expected="vscsiStats, blktrace, blkparse, fio iolog, CSV of MSR, Alibaba or Tencent",
             advice="docs/guides/traces.md shows how to record each.",
         )
     return [TraceFiles(stem, known, tuple(files)) for (known, stem), files in groups.items()], passed

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from leadline import _core
 from leadline.core.contracts.scenario import Progress, Scenario
+from leadline.core.model.errors import UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.workload import Stream
 from leadline.scenarios._draws import ns_of
@@ -143,7 +144,18 @@ def arrivals_of(stream: Stream, rate: float | None) -> dict[str, Any]:
 
 
 def closed(stream: Stream, outstanding: int) -> dict[str, Any]:
-    """So many requests outstanding, with the think time of a stream."""
+    """So many requests outstanding, with the think time of a stream.
+
+    Raises:
+        UsageError: the stream has bursts of so many requests, which are not simulated.
+    """
+    if stream.request_burst is not None:
+        raise UsageError(
+            f"stream {stream.name}: request_burst",
+            found="a burst by number of requests, which no simulation issues",
+            expected="burst or think_time_s",
+            advice="Take burst: {on_s, off_s} for the simulation; bench run takes request_burst.",
+        )
     return {"closed": {"outstanding": outstanding, "think": ns_of(stream.think_time_s)}}
 
 

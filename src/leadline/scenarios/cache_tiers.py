@@ -61,7 +61,7 @@ from leadline.core.contracts.scenario import (
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.workload import Percent, Seconds, Stream
 from leadline.scenarios._cache_tiers import figures as measured
-from leadline.scenarios._simulator import run_system
+from leadline.scenarios._simulator import closed, run_system
 
 META = ScenarioMeta(
     policy_key="policy",
@@ -327,7 +327,8 @@ def _loads(stream: Stream) -> list[dict[str, Any]]:
     burst = None if stream.burst is None else (stream.burst.on_s, stream.burst.off_s)
     common = {"bytes": stream.mean_block_bytes, "burst": burst, "outstanding": None, "rate": 0.0}
     if stream.rate_iops is None:
-        return [{**common, "outstanding": float(stream.oio * stream.jobs), "read_share": stream.read_pct / 100.0}]
+        outstanding = closed(stream, stream.oio * stream.jobs)["closed"]["outstanding"]
+        return [{**common, "outstanding": float(outstanding), "read_share": stream.read_pct / 100.0}]
     rates = zip((1.0, 0.0), (stream.rate_iops.read, stream.rate_iops.write), strict=True)
     return [{**common, "rate": rate, "read_share": share} for share, rate in rates if rate > 0]
 

@@ -104,7 +104,7 @@ class Vm(BaseModel):
     @field_validator("workload")
     @classmethod
     def _is_one_stream(cls, given: Any) -> Any:  # noqa: ANN401 - a workload
-        if given.kind != "io" or len(given.io) != 1 or given.io[0].burst is not None:
+        if given.kind != "io" or len(given.io) != 1 or given.io[0].burst is not None or given.io[0].gap_s:
             message = "a VM before a shared array has one stream of io, without bursts"
             raise ValueError(message)
         return given

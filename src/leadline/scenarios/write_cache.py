@@ -145,7 +145,7 @@ class WriteCache(Scenario):
             raise ValueError(message)
         stream = streams[0]
         reads = stream.read_pct if stream.rate_iops is None else stream.rate_iops.read
-        if reads > 0 or stream.burst is not None:
+        if reads > 0 or stream.burst is not None or stream.request_burst is not None:
             message = "a write cache takes writes only (read_pct: 0), and no bursts"
             raise ValueError(message)
         if not self.block_bytes <= self.working_set_bytes <= BLOCKS_MAX * self.block_bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leadline.app.traces.replaying import LOAD, ReplayAsk, Replayed, job_file, plan_replay, replay
+from leadline.app.traces.replaying import LOAD, ReplayAsk, Replayed, job_file, plan_replay, replay, speed_pct_of
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.faces.traces import show_replay
 from tests.traces import write_vscsi
@@ -85,6 +85,67 @@ def test_fio_is_told_what_was_asked(tmp_path: Path, trace: Path) -> None:
     assert plan_replay(trace, ReplayAsk(str(tmp_path), speed_pct=200, seconds=1.0)).expected_s == 0.5
 
 
+def test_speed_is_a_factor_or_a_percentage() -> None:
+    given = {"2": 200, "0.5": 50, "1": 100, "50x": 5000, "200%": 200, "0.001": 0}
+    assert {text: speed_pct_of(text) for text in given} == given
+    for text, advice in (("200", "Write 200%"), ("fast", "Write 2, 0.5"), ("-1", "Write 2, 0.5"), ("2%x", "150%")):
+        with pytest.raises(UsageError, match="twice as fast") as caught:
+            speed_pct_of(text)
+        assert advice in str(caught.value)
+
+
+def test_the_plan_says_how_offsets_are_mapped(tmp_path: Path, trace: Path) -> None:
+    small = {"size_bytes": 2 * MIB}
+    assert plan_replay(trace, ReplayAsk(str(tmp_path))).mapping_sentence == "offsets as in the trace"
+    wrapped = plan_replay(trace, ReplayAsk(str(tmp_path), **small)).mapping_sentence
+    assert wrapped == (
+        "the trace uses 16 MiB, the target has 2: offsets beyond its end wrap around to its start; "
+        "lengths as in the trace"
+    )
+    scaled = plan_replay(trace, ReplayAsk(str(tmp_path), **small, mapping="scale"))
+    assert scaled.is_smaller
+    assert "offsets times 0.12" in scaled.mapping_sentence
+
+
+FORMATS = {
+    "msr.csv": "128166372003061629,hm,0,Read,383496192,32768,1130\n128166372013061629,hm,0,Write,8192,4096,2000\n",
+    "alibaba.csv": "7,R,126703644672,32768,1577808000000626\n7,W,8192,4096,1577808001000626\n",
+    "tencent.csv": "1538323199,105352008,64,0,1576\n1538323200,16,8,1,1576\n",
+    "vscsi.csv": "#Vscsi Cmd Trace. (Trace Format Version 2)\n"
+    "#Serial Number,IO Data Length,Num SG Entries,Command Type,LBN,Time Stamp (us),Response Time (us)\n"
+    "1,32768,1,read,24048792,2756778716647,250\n2,4096,1,write,16,2756779716647,1250\n",
+    "blkparse.txt": "  8,0    1        1     0.000000000   100  D   R 24048792 + 64 [fio]\n"
+    "  8,0    1        2     0.000250000   100  C   R 24048792 + 64 [0]\n"
+    "  8,0    1        3     1.000000000   100  D   W 16 + 8 [fio]\n"
+    "  8,0    1        4     1.001250000   100  C   W 16 + 8 [0]\n",
+    "fio.iolog": "fio version 3 iolog\n0 /d add\n0 /d open\n10 /d read 12312981504 32768\n1000010 /d write 8192 4096\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_every_format_is_planned(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(FORMATS[name])
+    made = plan_replay(tmp_path / name, ReplayAsk(str(tmp_path), speed_pct=200, size_bytes=2 * MIB))
+    assert (made.disk.request_count, made.disk.facts["read_bytes"], made.disk.facts["write_bytes"]) == (2, 32768, 4096)
+    assert made.expected_s == pytest.approx(0.5)
+    assert made.is_smaller
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_every_format_is_replayed_on_a_small_target(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(FORMATS[name])
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    ask = ReplayAsk(str(folder), speed_pct=400, size_bytes=MIB, lanes=2, mapping="scale")
+    done = _replayed(tmp_path / name, ask)
+    assert not list(folder.iterdir())
+    assert done.replay.request_count == 2
+    assert done.replay.facts["end_bytes"] <= MIB
+    assert done.replay.duration_s == pytest.approx(0.25, abs=0.1)
+    assert done.punctuality.request_count == 2
+
+
 def _replayed(trace: Path, ask: ReplayAsk) -> Replayed:
     said: list[str] = []
     done = replay(plan_replay(trace, ask), said.append)
@@ -110,7 +171,12 @@ def test_a_replay_is_like_its_trace_and_leaves_nothing(
     assert set(LOAD) <= set(found)
     assert done.to_dict()["sentence"].startswith("The load was")
     show_replay(done)
-    assert "(the target's)" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "(the target's)" in shown
+    assert shown.count("recorded") == 3
+    assert done.punctuality.request_count == 997
+    assert 0.0 <= done.punctuality.late_ms_p50 <= done.punctuality.late_ms_max
+    assert done.to_dict()["punctuality"]["request_count"] == 997
 
 
 @pytest.mark.real

@@ -3,7 +3,10 @@
 //! vscsiStats: two lines that begin with #, the second with the names of the columns; times are microseconds.
 //! MSR: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime, with or without that header; the times are Windows
 //! file times, units of 100 ns.
-//! Source: the README of the MSR Cambridge traces (SNIA IOTTA 388); headers of exported vscsiStats traces.
+//! Alibaba: device, R or W, offset, length, microseconds; bytes. Tencent: seconds, first sector, sectors, 0 for a read
+//! and 1 for a write, volume; sectors of 512 bytes. Both have no header as published, and no latencies.
+//! Source: the README of the MSR Cambridge traces (SNIA IOTTA 388); headers of exported vscsiStats traces; the README of
+//! alibaba/block-traces; the README of the Tencent block storage traces at SNIA IOTTA.
 
 use memchr::memchr;
 
@@ -24,12 +27,23 @@ pub struct Columns {
     offset: usize,
     bytes: usize,
     latency: Option<usize>,
-    /// Host and number, or none: one disk, named by the file.
+    /// First and last column of its name, side by side, or none: one disk, named by the file.
     disk: Option<(usize, usize)>,
     count: usize,
     ns_per_tick: u64,
     offset_unit: u64,
+    length_unit: u64,
+    /// Whether the kind is 0 for a read and 1 for a write, no operation code.
+    is_zero_read: bool,
 }
+
+/// Column names of Alibaba's traces, should a file begin with them.
+const ALIBABA_HEADER: &[u8] = b"device_id,opcode,offset,length,timestamp";
+/// Column names of Tencent's traces.
+const TENCENT_HEADER: &[u8] = b"timestamp,offset,size,iotype,volumeid";
+const NS_PER_S: u64 = 1_000_000_000;
+/// Judgement: seconds since 1970 are above this since 2001; no log that counts from its own beginning is.
+const EPOCH_S_MIN: u64 = 1_000_000_000;
 
 impl Columns {
     /// The columns of MSR-style traces.
@@ -44,6 +58,42 @@ impl Columns {
             count: 7,
             ns_per_tick: NS_PER_TICK,
             offset_unit: 1,
+            length_unit: 1,
+            is_zero_read: false,
+        }
+    }
+
+    /// The columns of Alibaba's traces.
+    pub fn alibaba() -> Self {
+        Self {
+            time: 4,
+            kind: 1,
+            offset: 2,
+            bytes: 3,
+            latency: None,
+            disk: Some((0, 0)),
+            count: 5,
+            ns_per_tick: 1000,
+            offset_unit: 1,
+            length_unit: 1,
+            is_zero_read: false,
+        }
+    }
+
+    /// The columns of Tencent's traces.
+    pub fn tencent() -> Self {
+        Self {
+            time: 0,
+            kind: 3,
+            offset: 1,
+            bytes: 2,
+            latency: None,
+            disk: Some((4, 4)),
+            count: 5,
+            ns_per_tick: NS_PER_S,
+            offset_unit: 512,
+            length_unit: 512,
+            is_zero_read: true,
         }
     }
 
@@ -71,6 +121,8 @@ impl Columns {
             count: names.len(),
             ns_per_tick: 1000,
             offset_unit: 512,
+            length_unit: 1,
+            is_zero_read: false,
         };
         let used = [columns.time, columns.kind, columns.offset, columns.bytes];
         let is_read = |column: usize| column < FIELDS_MAX;
@@ -187,8 +239,16 @@ struct Parsed {
 #[inline]
 fn parse(columns: &Columns, fields: &[&[u8]; FIELDS_MAX]) -> Option<Parsed> {
     let at = |column: usize| number(trimmed(fields[column]));
-    let kind = kind_named(trimmed(fields[columns.kind]))?;
-    let bytes = length(at(columns.bytes)?);
+    let kind = if columns.is_zero_read {
+        Some(match trimmed(fields[columns.kind]) {
+            b"0" => Kind::Read,
+            b"1" => Kind::Write,
+            _ => return None,
+        })
+    } else {
+        kind_named(trimmed(fields[columns.kind]))?
+    };
+    let bytes = length(at(columns.bytes)?.checked_mul(columns.length_unit)?);
     let latency = match columns.latency {
         Some(column) => at(column)?.checked_mul(columns.ns_per_tick)?,
         None => NO_LATENCY,
@@ -254,6 +314,35 @@ pub fn is_msr(line: &[u8]) -> bool {
 pub fn is_msr_header(line: &[u8]) -> bool {
     line.to_ascii_lowercase()
         .starts_with(b"timestamp,hostname,disknumber,type,offset,size,responsetime")
+}
+
+/// Whether a line is one of Alibaba's traces, or its header.
+pub fn is_alibaba(line: &[u8]) -> bool {
+    let mut fields = [&line[..0]; FIELDS_MAX];
+    let count = split(line, &mut fields);
+    let is_letter = |field: &[u8]| matches!(field, b"R" | b"W");
+    has_names(line, ALIBABA_HEADER)
+        || (count == 5 && is_letter(fields[1]) && parse(&Columns::alibaba(), &fields).is_some())
+}
+
+/// Whether a line is one of Tencent's traces, or its header. fio's latency logs have five numbers, too, but a space
+/// behind each comma and a length where the kind is.
+pub fn is_tencent(line: &[u8]) -> bool {
+    let mut fields = [&line[..0]; FIELDS_MAX];
+    let count = split(line, &mut fields);
+    let is_now = number(fields[0]).is_some_and(|seconds| seconds >= EPOCH_S_MIN);
+    has_names(line, TENCENT_HEADER)
+        || (count == 5 && is_now && parse(&Columns::tencent(), &fields).is_some())
+}
+
+/// Whether the file begins with the names of the columns of a cloud's trace.
+pub fn is_cloud_header(head: &[u8]) -> bool {
+    has_names(head, ALIBABA_HEADER) || has_names(head, TENCENT_HEADER)
+}
+
+fn has_names(line: &[u8], names: &[u8]) -> bool {
+    line.get(..names.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(names))
 }
 
 impl Reader for Csv {

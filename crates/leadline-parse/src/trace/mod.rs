@@ -1,4 +1,5 @@
-//! I/O traces: vscsiStats command traces, blktrace, blkparse, fio iologs and latency logs, MSR-style CSV.
+//! I/O traces: vscsiStats command traces, blktrace, blkparse, fio iologs and latency logs, CSV of MSR,
+//! Alibaba and Tencent.
 //!
 //! Readers hand out records in batches and hold little of the file; `order` puts records into the order of time,
 //! `profile` characterises them per disk, `replay` writes what fio replays, `synthetic` makes the stream a workload
@@ -18,6 +19,7 @@ mod profile;
 mod replay;
 mod requests;
 mod run;
+mod seconds;
 mod sniff;
 mod streams;
 mod synthetic;
@@ -26,7 +28,7 @@ mod vscsi;
 pub use accesses::{Accesses, Wanted, accesses};
 pub use distance::distances;
 pub use profile::{DEPTH_LIMITS, DiskProfile, SEEK_LIMITS, SIZE_LIMITS, Spread, TIME_LIMITS, Way};
-pub use replay::{Lanes, Replay, write_lanes};
+pub use replay::{Lanes, Mapping, Replay, write_lanes};
 pub use requests::{Requests, requests};
 pub use run::{CLASSES, Options, Outcome, Split, characterise};
 pub use sniff::format_name;

@@ -3,7 +3,8 @@
 //! fio issues an iolog's requests one after another in one thread, and waits between them by sleeping, so a request
 //! that takes longer than the gap to the next delays it. The trace is dealt out to lanes in turn, each a job of its own
 //! with one request at a time: a lane's gap is as many times longer as there are lanes, and delays vanish unless the
-//! target is slower than that. Offsets beyond the target's size are folded back into it, aligned to 4 KiB.
+//! target is slower than that. Offsets that do not fit are wrapped around the target's end, or all are scaled by the
+//! ratio of the two sizes; either way one block of the trace is one block of the target, whatever the length.
 //! Source: `iolog_delay` and `delay_since_ttime` of fio's iolog.c; a time of 0 means "no time yet" there, so ours
 //! begin at 1.
 
@@ -21,6 +22,15 @@ const SECTOR_BYTES: u64 = 512;
 const ALIGN: u64 = 4096;
 const NS_PER_MS: u64 = 1_000_000;
 
+/// How offsets of the traced disk become offsets on the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// What lies beyond the target's end begins again at its start.
+    Wrapped,
+    /// All are multiplied by target size over this size of the traced disk, and aligned to 4 KiB.
+    Scaled(u64),
+}
+
 /// What to write and where.
 #[derive(Clone, Debug)]
 pub struct Lanes {
@@ -32,6 +42,8 @@ pub struct Lanes {
     pub target: String,
     /// Size of the target.
     pub target_bytes: u64,
+    /// How offsets are put on the target.
+    pub mapping: Mapping,
     /// Smallest unit the target takes.
     pub unit_bytes: u64,
     /// Percentage of the trace's speed at which fio replays; the profile's times are scaled alike.
@@ -45,7 +57,9 @@ pub struct Replay {
     /// The requests as written, characterised; times are cut to milliseconds when asked for.
     pub profile: DiskProfile,
     /// Requests that were moved, since the target is smaller than the disk.
-    pub folded: u64,
+    pub moved: u64,
+    /// Requests left out, since one is larger than the target.
+    pub too_large: u64,
     /// Requests whose offset or length was made a multiple of the unit.
     pub aligned: u64,
     /// What was repaired or left out while reading.
@@ -76,7 +90,8 @@ pub fn write_lanes(
     }
     let mut made = Replay {
         profile: DiskProfile::new(sample_keys),
-        folded: 0,
+        moved: 0,
+        too_large: 0,
         aligned: 0,
         notes: Vec::new(),
     };
@@ -180,12 +195,31 @@ impl Dealer {
 fn fit(record: &Record, lanes: &Lanes, made: &mut Replay) -> Option<(u64, u32)> {
     let unit = lanes.unit_bytes.max(SECTOR_BYTES);
     let bytes = u64::from(record.bytes).div_ceil(unit) * unit;
-    let mut offset = record.offset / unit * unit;
+    let offset = record.offset / unit * unit;
     made.aligned += u64::from(offset != record.offset || bytes != u64::from(record.bytes));
-    let room = lanes.target_bytes.checked_sub(bytes)?;
-    if offset > room {
-        made.folded += 1;
-        offset = (offset % (room + 1)) / ALIGN.max(unit) * ALIGN.max(unit);
-    }
-    Some((offset, u32::try_from(bytes).ok()?))
+    let Some(room) = lanes.target_bytes.checked_sub(bytes) else {
+        made.too_large += 1;
+        return None;
+    };
+    let align = ALIGN.max(unit);
+    let mapped = match lanes.mapping {
+        Mapping::Scaled(disk_bytes) if disk_bytes > lanes.target_bytes => {
+            scaled(offset, lanes.target_bytes, disk_bytes) / align * align
+        }
+        _ => offset % (lanes.target_bytes / align * align).max(align),
+    };
+    // The last blocks of the target cannot begin a request that is longer than they are.
+    let fitted = if mapped > room {
+        room / unit * unit
+    } else {
+        mapped
+    };
+    made.moved += u64::from(fitted != offset);
+    Some((fitted, u32::try_from(bytes).ok()?))
+}
+
+/// An offset by the ratio of the two sizes.
+fn scaled(offset: u64, target_bytes: u64, disk_bytes: u64) -> u64 {
+    let wide = u128::from(offset) * u128::from(target_bytes) / u128::from(disk_bytes);
+    u64::try_from(wide).unwrap_or(u64::MAX)
 }

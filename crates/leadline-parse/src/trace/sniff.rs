@@ -11,6 +11,7 @@ use super::csv::{self, Columns, Csv};
 use super::input::{BLOCK_BYTES, BLOCK_BYTES_OF_MANY, Input};
 use super::iolog::{self, Iolog};
 use super::latlog::{self, LatLog};
+use super::seconds::Spreading;
 use super::vscsi::{self, Vscsi};
 use leadline_stats::error::LeadlineError;
 
@@ -22,6 +23,8 @@ enum Format {
     Vscsi(vscsi::Layout),
     VscsiCsv(Columns),
     Msr,
+    Alibaba,
+    Tencent,
     Blktrace(bool),
     Blkparse,
     Iolog(u8),
@@ -34,6 +37,8 @@ impl Format {
             Self::Vscsi(_) => "vscsi",
             Self::VscsiCsv(_) => "vscsi-csv",
             Self::Msr => "msr-csv",
+            Self::Alibaba => "alibaba-csv",
+            Self::Tencent => "tencent-csv",
             Self::Blktrace(_) => "blktrace",
             Self::Blkparse => "blkparse",
             Self::Iolog(_) => "fio-iolog",
@@ -65,6 +70,12 @@ fn format_of(head: &[u8]) -> Option<Format> {
     if csv::is_msr(first) {
         return Some(Format::Msr);
     }
+    if csv::is_alibaba(first) {
+        return Some(Format::Alibaba);
+    }
+    if csv::is_tencent(first) {
+        return Some(Format::Tencent);
+    }
     if latlog::is_entry(first) {
         return Some(Format::LatLog);
     }
@@ -86,7 +97,7 @@ fn unknown(place: &str, is_empty: bool) -> LeadlineError {
     LeadlineError::new(
         place,
         found,
-        "vscsiStats (.vscsi or CSV), blktrace, blkparse text, fio iolog v2 or v3, MSR-style CSV",
+        "vscsiStats (.vscsi or CSV), blktrace, blkparse text, fio iolog v2 or v3, CSV of MSR, Alibaba or Tencent",
         "docs/guides/traces.md shows how to record each.",
     )
 }
@@ -169,6 +180,15 @@ fn reader_of(inputs: Vec<(Input, Format)>, disk: &str) -> Result<Box<dyn Reader>
                 }
                 return Ok(Box::new(Csv::new(input, Columns::msr(), disk)?));
             }
+            Format::Alibaba => {
+                skip_names(&mut input)?;
+                return Ok(Box::new(Csv::new(input, Columns::alibaba(), disk)?));
+            }
+            Format::Tencent => {
+                skip_names(&mut input)?;
+                let rows = Csv::new(input, Columns::tencent(), disk)?;
+                return Ok(Box::new(Spreading::new(Box::new(rows))));
+            }
             Format::Blkparse => return Ok(Box::new(Blkparse::new(input))),
             Format::Iolog(version) => {
                 input.line()?;
@@ -183,6 +203,14 @@ fn reader_of(inputs: Vec<(Input, Format)>, disk: &str) -> Result<Box<dyn Reader>
     } else {
         Ok(Box::new(LatLog::new(logs, disk)?))
     }
+}
+
+/// Passes over the names of the columns where a cloud's trace has them.
+fn skip_names(input: &mut Input) -> Result<(), LeadlineError> {
+    if csv::is_cloud_header(input.peek(HEAD_BYTES)?) {
+        input.line()?;
+    }
+    Ok(())
 }
 
 /// The file's own name without folder and known endings.

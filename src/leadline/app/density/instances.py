@@ -229,7 +229,7 @@ def _fill_stretch(place: InstancePlace, folder: Path) -> None:
     stream = one_stream.io[0].model_copy(
         update={
             **{"read_pct": 0.0, "random_pct": 0.0, "oio": 8, "jobs": 1, "block": {1024**2: 100.0}},
-            **{"rate_iops": None, "burst": None, "think_time_s": 0.0, "sync_every": 0},
+            **{"rate_iops": None, "burst": None, "request_burst": None, "think_time_s": 0.0, "sync_every": 0},
         }
     )
     filler = replace(plan, workload=one_stream.model_copy(update={"io": (stream,)}), places={stream.name: whole})

@@ -185,7 +185,9 @@ def _probe_streams(planned: PlannedSimulation) -> Any:  # noqa: ANN401 - a strea
     scenario = scenario_of(planned.variants[0])
     first = next((stream for vm in scenario.vms for stream in vm.streams), None)
     probe = first or scenario.copied()[0][1].model_copy(update={"read_pct": 50.0, "random_pct": 100.0})
-    return probe.model_copy(update={"rate_iops": None, "burst": None, "think_time_s": 0.0, "role": None, "jobs": 1})
+    return probe.model_copy(
+        update={"rate_iops": None, "burst": None, "request_burst": None, "think_time_s": 0.0, "role": None, "jobs": 1}
+    )
 
 
 def _disks(scenario: StoragePath) -> list[RealDisk]:

@@ -8,6 +8,7 @@ next. fio's log tells the time of a request to a millisecond; the original is co
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import time
@@ -15,11 +16,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from leadline._core import CoreError, TraceProfile, trace_write_lanes
+from leadline.app.traces.punctuality import Punctuality, punctuality
 from leadline.app.traces.tracing import DiskTrace
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.direct_io import takes_direct_io
@@ -44,6 +46,8 @@ LINK = "t0"  # the target, as fio knows it
 ALIGN = 1024**2
 SIZE_DEFAULT = 1024**3
 SPEED_MAX = 10_000
+SPEED_FACTOR_MAX = 20.0  # Judgement: a plain number above it is a percentage, more likely than a factor
+_SPEED = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([x%]?)")
 SECTOR_BYTES = 512
 LATE_S = 120.0  # Judgement: how much longer than the trace a replay may take before it is ended
 # What the replay decides itself; the others are the target's answer.
@@ -56,7 +60,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ReplayAsk:
-    """What the user wants: target, the very same again if its data may go, speed, how much, how many at a time."""
+    """What the user wants: target, the very same again if its data may go, speed, how much, how many at a time.
+
+    ``mapping`` says how offsets of a larger disk become offsets of the target.
+    """
 
     target: str
     destroy: str | None = None
@@ -66,6 +73,7 @@ class ReplayAsk:
     seconds: float | None = None
     size_bytes: int | None = None
     lanes: int = LANES
+    mapping: Literal["wrap", "scale"] = "wrap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,27 @@ class ReplayPlan:
         whole = min(self.disk.duration_s, self.ask.seconds or float("inf"))
         return whole * 100.0 / self.ask.speed_pct
 
+    @property
+    def disk_bytes(self) -> int:
+        """End of the highest byte the trace uses."""
+        return int(self.disk.facts["end_bytes"])
+
+    @property
+    def is_smaller(self) -> bool:
+        """Whether the trace uses more than the target has."""
+        return self.disk_bytes > self.size_bytes
+
+    @property
+    def mapping_sentence(self) -> str:
+        """How offsets of the trace become offsets on the target."""
+        if not self.is_smaller:
+            return "offsets as in the trace"
+        sizes = f"the trace uses {self.disk_bytes / 2**20:,.0f} MiB, the target has {self.size_bytes / 2**20:,.0f}"
+        if self.ask.mapping == "scale":
+            factor = self.size_bytes / self.disk_bytes
+            return f"{sizes}: offsets times {factor:.3g}, aligned to 4 KiB; lengths as in the trace"
+        return f"{sizes}: offsets beyond its end wrap around to its start; lengths as in the trace"
+
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
@@ -117,6 +146,7 @@ class Replayed:
     original: DiskTrace
     replay: DiskTrace
     likeness: tuple[Likeness, ...]
+    punctuality: Punctuality
     notes: tuple[str, ...]
 
     @property
@@ -139,10 +169,34 @@ class Replayed:
                 {"name": p.name, "distance": p.distance, "load": p.is_load, "word": p.word} for p in self.likeness
             ],
             "sentence": self.sentence,
+            "speed_pct": self.plan.ask.speed_pct,
+            "offsets": self.plan.mapping_sentence,
+            "punctuality": self.punctuality.to_dict(),
             "notes": list(self.notes),
             "original": self.original.to_dict(),
             "replay": self.replay.to_dict(),
         }
+
+
+def speed_pct_of(text: str) -> int:
+    """Percentage of the trace's speed, as fio takes it: of a factor (2, 0.5, 50x) or of a percentage (200%).
+
+    Raises:
+        UsageError: it is neither, or a plain number that is probably a percentage.
+
+    >>> speed_pct_of("2"), speed_pct_of("0.5"), speed_pct_of("50x"), speed_pct_of("150%")
+    (200, 50, 5000, 150)
+    """
+    match = _SPEED.fullmatch(text.strip())
+    number = float(match[1]) if match else float("nan")
+    if match is None or (not match[2] and number > SPEED_FACTOR_MAX):
+        raise UsageError(
+            "--speed",
+            found=printable(text),
+            expected="times the trace's speed: 2 is twice as fast, 0.5 half as fast",
+            advice=f"Write {text}% for a percentage or {text}x for a factor." if match else "Write 2, 0.5 or 150%.",
+        )
+    return round(number if match[2] == "%" else 100.0 * number)
 
 
 def plan_replay(trace: Path | list[Path], ask: ReplayAsk, step: Step | None = None) -> ReplayPlan:
@@ -173,9 +227,14 @@ def plan_replay(trace: Path | list[Path], ask: ReplayAsk, step: Step | None = No
 
 
 def _check(ask: ReplayAsk) -> None:
-    for option, value, most in (("--speed", ask.speed_pct, SPEED_MAX), ("--lanes", ask.lanes, LANES_MAX)):
+    for option, value, most, unit in (
+        ("--speed", ask.speed_pct, SPEED_MAX, "%"),
+        ("--lanes", ask.lanes, LANES_MAX, ""),
+    ):
         if not 1 <= value <= most:
-            raise UsageError(option, found=str(value), expected=f"1 to {most}", advice="Choose another.")
+            raise UsageError(
+                option, found=f"{value}{unit}", expected=f"1{unit} to {most}{unit}", advice="Choose another."
+            )
     if ask.seconds is not None and not 0 < ask.seconds < float("inf"):
         raise UsageError("--seconds", found=f"{ask.seconds:g}", expected="more than 0", advice="Choose another.")
 
@@ -235,12 +294,17 @@ def replay(plan: ReplayPlan, say: Say, step: Step | None = None) -> Replayed:
         lanes = [folder / f"lane-{index}.iolog" for index in range(plan.ask.lanes)]
         original, notes = _write(plan, lanes, step)
         say(f"replaying {DiskTrace(original).request_count:,} requests on {printable(plan.path)}")
-        _run(plan, targets, lanes)
-        logs = sorted(folder.glob("replay_lat.*.log"))
+        used = [lane for lane in lanes if _holds_requests(lane)]
+        _run(plan, targets, used)
+        logs = [folder / f"replay_lat.{number}.log" for number in range(1, len(used) + 1)]
+        logs = [log for log in logs if log.exists()]
         if not any(log.stat().st_size for log in logs):
             raise _failed(folder / "fio.txt", plan.path)
         again = read_trace(TraceFiles(plan.path, "fio-lat-log", tuple(logs)))
-        return _compared(plan, original, again.profiles[0], notes)
+        timely = Punctuality.unknown()
+        if len(logs) == len(used) and not plan.ask.flat_out:
+            timely = punctuality(used, logs, plan.ask.speed_pct)
+        return _compared(plan, original, again.profiles[0], timely, notes)
 
 
 @contextmanager
@@ -275,12 +339,13 @@ def _write(plan: ReplayPlan, lanes: list[Path], step: Step | None) -> tuple[Trac
             str(lanes[0].parent), found="too little space", expected=f"{size / 2**20:,.0f} MiB", advice="Set TMPDIR."
         )
     try:
-        profile, folded, aligned, _ = trace_write_lanes(
+        profile, moved, aligned, too_large, repairs = trace_write_lanes(
             plan.files.native,
             lanes,
             plan.disk_index,
             LINK,
             plan.size_bytes,
+            plan.disk_bytes if ask.mapping == "scale" else None,
             plan.unit_bytes if plan.direct else 1,
             ask.speed_pct,
             longest,
@@ -289,9 +354,13 @@ def _write(plan: ReplayPlan, lanes: list[Path], step: Step | None) -> tuple[Trac
         )
     except CoreError as error:
         raise as_input_error(error) from error
-    notes = []
-    if folded:
-        notes.append(f"{folded:,} requests lay beyond the target's end and were folded into it")
+    notes = [f"{count:,} {message}" for _, message, count in repairs]
+    if moved and ask.mapping == "scale":
+        notes.append(f"{moved:,} requests were moved, as the target is smaller than the traced disk")
+    elif moved:
+        notes.append(f"{moved:,} requests lay beyond the target's end and were folded into it")
+    if too_large:
+        notes.append(f"{too_large:,} requests are larger than the target and were left out")
     if aligned:
         notes.append(f"{aligned:,} requests were widened to blocks of {plan.unit_bytes} bytes")
     if not plan.direct:
@@ -322,8 +391,7 @@ def job_file(plan: ReplayPlan, lanes: list[Path]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _run(plan: ReplayPlan, targets: Targets, lanes: list[Path]) -> None:
-    used = [lane for lane in lanes if _holds_requests(lane)]
+def _run(plan: ReplayPlan, targets: Targets, used: list[Path]) -> None:
     folder = targets.folder
     (folder / "replay.fio").write_text(job_file(plan, used), encoding="utf-8")
     words = ["fio", "--output=fio.json", "--output-format=json", *(["--readonly"] if plan.read_only else [])]
@@ -364,7 +432,9 @@ def _failed(talk: Path, where: str) -> ToolError:
     )
 
 
-def _compared(plan: ReplayPlan, original: TraceProfile, again: TraceProfile, notes: list[str]) -> Replayed:
+def _compared(
+    plan: ReplayPlan, original: TraceProfile, again: TraceProfile, timely: Punctuality, notes: list[str]
+) -> Replayed:
     nan = float("nan")
     distances = {name: nan if value is None else value for name, value in original.distances(again)}
     if plan.ask.flat_out:
@@ -377,4 +447,4 @@ def _compared(plan: ReplayPlan, original: TraceProfile, again: TraceProfile, not
     stretch = second.duration_s / first.duration_s
     if stretch > 1.02 and not plan.ask.flat_out:  # the clock of the log is good for that
         notes.append(f"the replay took {stretch:.2f} times as long: the target is slower, or too few lanes")
-    return Replayed(plan, first, second, likeness, tuple(notes))
+    return Replayed(plan, first, second, likeness, timely, tuple(notes))

@@ -201,6 +201,7 @@ def _stream(workload: Workload, stream: Stream, load: StreamLoad, around: tuple[
     checks += _think(stream, load)
     checks += _syncs(stream, load, verifies=verifies)
     checks += _burst(stream, load)
+    checks += _request_burst(stream, load)
     if not math.isnan(load.random_pct):
         slack = SHARE_POINTS + _points(stream.random_pct, load.reads + load.writes)
         fits = abs(load.random_pct - stream.random_pct) <= slack + 1.0  # a random request may follow by chance
@@ -209,7 +210,7 @@ def _stream(workload: Workload, stream: Stream, load: StreamLoad, around: tuple[
 
 
 def _duration(stream: Stream, load: StreamLoad, asked_s: float) -> LoadCheck:
-    pause_s = 0.0 if stream.burst is None else stream.burst.off_s  # a job ends its last pause before it ends itself
+    pause_s = stream.gap_s if stream.burst is None else stream.burst.off_s  # a job ends its last pause, too
     least = asked_s - _slack(asked_s, TIME_PCT, TIME_SLACK_S)
     most = asked_s + _slack(asked_s, TIME_PCT, TIME_SLACK_S) + pause_s + 2.0 * _known(load.mean_s)
     return _Of(stream).check(
@@ -317,9 +318,8 @@ def _in_flight(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
 
 def _keeps_all(stream: Stream, load: StreamLoad) -> bool:
     """Whether nothing but the device keeps a request from being in flight, and that for long enough to be counted."""
-    pauses = (
-        stream.burst is not None or stream.think_time_s > 0 or stream.rate_iops is not None or stream.sync_every > 0
-    )
+    waits_s = stream.think_time_s + stream.gap_s
+    pauses = stream.burst is not None or waits_s > 0 or stream.rate_iops is not None or stream.sync_every > 0
     return not pauses and not stream.sync_every and 1000.0 * load.mean_s >= LITTLE_MS
 
 
@@ -337,6 +337,23 @@ def _think(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
     if not load.reads + load.writes > slots:
         return [_Of(stream).check("think_time_s", asked, "too few requests", LoadState.NOT_SEEN)]
     return [_Of(stream).check("think_time_s", asked, f"{1000.0 * paused:.4g} ms", least <= paused <= most)]
+
+
+def _request_burst(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
+    """Check that a job's bursts of so many requests are as far apart as the gap at least.
+
+    How much longer a burst lasts is the device's, so there is no upper limit.
+    """
+    burst, count = stream.request_burst, load.reads + load.writes
+    if burst is None or count <= 0:
+        return []
+    asked = f"{burst.requests} requests, then {1000.0 * burst.gap_s:.4g} ms without"
+    bursts = count / burst.requests
+    if bursts < 2.0 * stream.jobs:
+        return [_Of(stream).check("request_burst", asked, "too few requests", LoadState.NOT_SEEN)]
+    period_s = load.duration_s * stream.jobs / max(bursts - stream.jobs, 1.0)  # the last of each is not followed
+    measured = f"{burst.requests} requests each {1000.0 * period_s:.4g} ms"
+    return [_Of(stream).check("request_burst", asked, measured, period_s >= THINK_LOW * burst.gap_s)]
 
 
 def _syncs(stream: Stream, load: StreamLoad, *, verifies: bool) -> list[LoadCheck]:
@@ -393,7 +410,7 @@ def _steady(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
     count = load.reads + load.writes + load.syncs
     if not load.over_time or count < SPARSE_PER_S * len(load.over_time) * load.duration_s:
         return []
-    long_s = max(STOP_SHARE * load.duration_s, LATE_FACTOR * _known(load.mean_s) + stream.think_time_s)
+    long_s = max(STOP_SHARE * load.duration_s, LATE_FACTOR * _known(load.mean_s) + stream.think_time_s + stream.gap_s)
     stops = [phases(over_time, 2.0 * long_s, load.duration_s) for over_time in load.over_time]
     longest = max((max((*job.pauses, *job.edges), default=0.0) for job in stops), default=0.0)
     measured = "load all the time" if longest <= long_s else f"{longest:.3g} s without any"

@@ -111,6 +111,15 @@ class Burst(BaseModel):
     off_s: Annotated[Seconds, Field(gt=0)]
 
 
+class RequestBurst(BaseModel):
+    """So many requests of a job at once, then none for ``gap_s`` after the last is complete, again and again."""
+
+    model_config = _STRICT
+
+    requests: Annotated[int, Field(ge=1, le=65536)]
+    gap_s: Annotated[Seconds, Field(gt=0)]
+
+
 class Stream(BaseModel):
     """One stream of I/O: what one kind of process of the database does."""
 
@@ -126,6 +135,7 @@ class Stream(BaseModel):
     rate_iops: Rates | None = None
     arrivals: Literal["poisson", "even"] = "poisson"
     burst: Burst | None = None
+    request_burst: RequestBurst | None = None
     think_time_s: Seconds = 0.0
     working_set: Size | None = None
     sync_every: Annotated[int, Field(ge=0)] = 0
@@ -159,6 +169,32 @@ class Stream(BaseModel):
             if isinstance(read, int | float) and isinstance(write, int | float) and read + write > 0:
                 return {**given, "read_pct": 100.0 * read / (read + write)}
         return given
+
+    @model_validator(mode="before")
+    @classmethod
+    def _outstanding(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        """The requests of a burst are outstanding together, so they are the depth."""
+        burst = given.get("request_burst") if isinstance(given, dict) else None
+        if isinstance(burst, dict) and "requests" in burst and "oio" not in given:
+            return {**given, "oio": burst["requests"]}
+        return given
+
+    @model_validator(mode="after")
+    def _bursts(self) -> Stream:
+        if self.request_burst is None:
+            return self
+        if self.oio != self.request_burst.requests:
+            message = "the requests of a request_burst are outstanding together: leave oio out"
+            raise ValueError(message)
+        if self.burst is not None or self.think_time_s or self.rate_iops is not None:
+            message = "request_burst goes without burst, think_time_s and rate_iops: the gap sets the pace"
+            raise ValueError(message)
+        return self
+
+    @property
+    def gap_s(self) -> float:
+        """The pause after a burst of so many requests; 0 without one."""
+        return 0.0 if self.request_burst is None else self.request_burst.gap_s
 
     @model_validator(mode="after")
     def _agree(self) -> Stream:

@@ -29,8 +29,8 @@ def command(
 ) -> None:
     """Sizes, distances, latencies, streams, bursts, working set, per disk.
 
-    Reads vscsiStats command traces (.vscsi and CSV), blktrace, blkparse text, fio iologs and MSR-style CSV, gzipped or
-    not. The files blktrace writes per CPU are read as one trace.
+    Reads vscsiStats command traces (.vscsi and CSV), blktrace, blkparse text, fio iologs, and CSV as that of MSR,
+    Alibaba and Tencent, gzipped or not. The files blktrace writes per CPU are read as one trace.
     """
     from leadline.app.traces.tracing import characterise
     from leadline.faces.cli.output import print_json, reading_progress

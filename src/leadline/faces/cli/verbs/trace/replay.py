@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,6 +18,8 @@ Examples:
 
   leadline trace replay db01.vscsi --on scratch --set-size 32m --yes
 
+  leadline trace replay db01.vscsi --on scratch --set-size 32m --speed 2 --offsets scale --yes
+
   sudo leadline trace replay db01.vscsi --on /dev/sdx --destroy-data /dev/sdx
 """
 
@@ -28,7 +30,11 @@ def command(
     on: Annotated[str, typer.Option("--on", help="Folder, file or device to replay on.")],
     destroy: Destroy = None,
     disk: Annotated[str | None, typer.Option(help="Which disk of the trace.", show_default=False)] = None,
-    speed: Annotated[int, typer.Option(help="Percentage of the trace's speed.")] = 100,
+    speed: Annotated[str, typer.Option(help="2 is twice as fast as the trace, 0.5 half as fast; or 200%, 50%.")] = "1",
+    offsets: Annotated[
+        Literal["wrap", "scale"],
+        typer.Option(help="How offsets of a larger disk are put on the target: wrapped around its end, or scaled."),
+    ] = "wrap",
     flat_out: Annotated[bool, typer.Option("--flat-out", help="As fast as it goes, in the same order.")] = False,
     seconds: Annotated[
         float | None, typer.Option(help="Only so much of the trace's beginning.", show_default=False)
@@ -46,7 +52,7 @@ def command(
     The plan is printed first. A folder gets a file that is filled and removed again; a file or device that holds data
     must be named twice, with --destroy-data, unless the trace only reads. Mounted devices are refused.
     """
-    from leadline.app.traces.replaying import ReplayAsk, plan_replay, replay
+    from leadline.app.traces.replaying import ReplayAsk, plan_replay, replay, speed_pct_of
     from leadline.core.model.errors import UsageError
     from leadline.core.model.workload import size_of
     from leadline.faces.cli.output import print_json, reading_progress
@@ -56,7 +62,7 @@ def command(
         size_bytes = None if size is None else size_of(size)
     except ValueError as error:
         raise UsageError("--set-size", found=str(size), expected="a size as 4g", advice="k is 1024.") from error
-    ask = ReplayAsk(on, destroy, disk, speed, flat_out, seconds, size_bytes, lanes)
+    ask = ReplayAsk(on, destroy, disk, speed_pct_of(speed), flat_out, seconds, size_bytes, lanes, offsets)
     with reading_progress(quiet=quiet) as step:
         plan = plan_replay(paths, ask, step)
     agree("trace replay", _plan_lines(plan), yes=yes, quiet=quiet)
@@ -70,8 +76,19 @@ def command(
 
 
 def _plan_lines(plan: ReplayPlan) -> Iterator[str]:
+    from leadline.core.model.units import duration
+    from leadline.faces.traces import size
+
     action = "make, fill and remove" if plan.is_made else "read" if plan.read_only else "OVERWRITE"
-    yield f"Plan: {plan.disk.request_count:,} requests of {plan.disk.name}"
+    facts, speed_pct = plan.disk.facts, plan.ask.speed_pct
+    yield f"Plan: {plan.disk.request_count:,} requests of {plan.disk.name} ({plan.files.format})"
     yield f"  {action} {plan.path} ({plan.size_bytes / 2**20:,.0f} MiB)"
+    whole = "" if plan.ask.seconds is None else "at most "
+    yield f"  {whole}{size(facts['read_bytes'])} to read, {size(facts['write_bytes'])} to write"
+    yield f"  {plan.mapping_sentence}"
     if plan.expected_s == plan.expected_s:
-        yield f"  time: about {plan.expected_s:,.0f} s, {plan.ask.lanes} lanes"
+        speed = f"{speed_pct / 100:g} times the trace's speed"
+        long = duration(plan.expected_s) if plan.expected_s >= 1.0 else f"{plan.expected_s:.2g} s"
+        yield f"  time: about {long} at {speed}, {plan.ask.lanes} lanes"
+    elif plan.ask.flat_out:
+        yield f"  time: as fast as the target goes, {plan.ask.lanes} lanes"
