@@ -75,7 +75,7 @@ def test_what_comes_over_ssh_is_what_this_machine_says(server: sshd.Server, tmp_
 
 @needs_ssh
 def test_a_machine_is_recorded_by_the_command_line(server: sshd.Server, tmp_path: Path) -> None:
-    words = [BIN, "collect", "linux", server.address, "-o", "far", "--every", "0.2", "--seconds", "0.4", "--json"]
+    words = [str(BIN), "collect", "linux", server.address, "-o", "far", "--every", "0.2", "--seconds", "0.4", "--json"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["samples"] == 3

@@ -153,7 +153,7 @@ def test_what_was_recorded_is_what_the_server_did(server: Server, way: str, tmp_
 
 def test_a_server_is_recorded_by_the_command_line(server: Server, tmp_path: Path) -> None:
     url = server.url.replace(f":{SECRET}", "")
-    words = [BIN, "collect", "mysql", url, "-o", "db1", "--every", "0.5", "--seconds", "1", "--json"]
+    words = [str(BIN), "collect", "mysql", url, "-o", "db1", "--every", "0.5", "--seconds", "1", "--json"]
     environment = {**os.environ, "MYSQL_PWD": SECRET}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

@@ -220,8 +220,8 @@ def test_the_queue_depth_of_a_driver_without_its_adapters(tmp_path: Path) -> Non
     ],
 )
 def test_how_vgpus_share_a_card(tmp_path: Path, of_all: str, of_single: str, expected: str | None) -> None:
-    rows = (("Name", "Type", "Value", "Description"), (29 * "-", 6 * "-", 40 * "-", 11 * "-"))
-    rows += (("NVreg_RegistryDwords", "string", of_all, ""), ("NVreg_RegistryDwordsPerDevice", "string", of_single, ""))
+    rows = [("Name", "Type", "Value", "Description"), (29 * "-", 6 * "-", 40 * "-", 11 * "-")]
+    rows += [("NVreg_RegistryDwords", "string", of_all, ""), ("NVreg_RegistryDwordsPerDevice", "string", of_single, "")]
     table = "\n".join(f"{name:<29}  {kind:<6}  {value:<40}  {meaning:<11}" for name, kind, value, meaning in rows)
     depth = f"{'lpfc_lun_queue_depth':<29}  {'int':<6}  {'32':<40}  {'':<11}\n"
     inventory = read_text(tmp_path, f"{table}\n{depth}").inventory

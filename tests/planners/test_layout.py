@@ -6,7 +6,8 @@ import pytest
 
 from leadline.app.planning import make_plan
 from leadline.planners._layout.degraded import failed_array
-from leadline.planners.layout import LEVELS, LayoutInputs
+from leadline.planners._layout.inputs import LayoutInputs
+from leadline.planners._layout.levels import LEVELS
 
 
 @pytest.mark.parametrize(("level", "penalty"), [("raid-10", 2), ("raid-5", 4), ("raid-6", 6)])

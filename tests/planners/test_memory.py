@@ -268,7 +268,7 @@ def test_persistent_memory_is_counted_in_modules_of_a_host() -> None:
     larger = planned(persistent="optane", persistent_gib=600.0, machines=4, hosts=2, spare_hosts=1)
     assert value(larger, "persistent modules of a host") == 10  # of 256 GiB, as 19 of 128 have no slots
     assert "a host holds the persistent memory" not in [bend.rule for bend in larger.bends]
-    assert dict(plan.sheets[1].rows)["transactions per minute, Oracle"] == "1.28 times"
+    assert {row[0]: row[1] for row in plan.sheets[1].rows}["transactions per minute, Oracle"] == "1.28 times"
 
 
 def test_persistent_memory_beyond_a_host_is_a_bend() -> None:

@@ -33,10 +33,11 @@ from leadline.faces.cli.main import build_app
 from leadline.generators.esxtop import write
 from leadline.generators.guest import inventory_text, iostat_text
 from leadline.generators.host_model import CaptureShape, HostModel
+from leadline.planners._layout.inputs import LayoutInputs
 from leadline.planners._qos.inputs import Qos
 from leadline.planners._qos.recorded import disks as recorded_disks
 from leadline.planners.backup import Backup, consolidation_iops
-from leadline.planners.layout import LayoutInputs, begin_kib
+from leadline.planners.layout import begin_kib
 from leadline.planners.queues import Queues
 from tests.importers import rvtools_workbook
 

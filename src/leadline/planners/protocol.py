@@ -109,8 +109,8 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         waiting, arithmetic = round(inputs.iops * latency / 1000.0, 1), f"{inputs.iops:,.0f} x {latency:.4g} ms"
         figures.append(Figure(f"outstanding over {protocol.name}", waiting, "requests", arithmetic, LITTLE))
     return Plan(
-        headline=f"Software iSCSI takes up to {iscsi:.3g} cores where FC takes {fc:.3g}, by figures of 2008; latency "
-        "differs by 4 % at most.",
+        headline=f"Software iSCSI takes up to {iscsi:.3g} cores where FC takes {fc:.3g}, by figures of 2008; their "
+        "latency differed by 4 % at most in 2011.",
         figures=tuple(figures),
         sheets=(_sheet(inputs),),
         assumptions=("FC's adapter does in hardware what software iSCSI and NFS do on the host's cores.",),

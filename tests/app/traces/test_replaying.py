@@ -95,14 +95,13 @@ def test_speed_is_a_factor_or_a_percentage() -> None:
 
 
 def test_the_plan_says_how_offsets_are_mapped(tmp_path: Path, trace: Path) -> None:
-    small = {"size_bytes": 2 * MIB}
     assert plan_replay(trace, ReplayAsk(str(tmp_path))).mapping_sentence == "offsets as in the trace"
-    wrapped = plan_replay(trace, ReplayAsk(str(tmp_path), **small)).mapping_sentence
+    wrapped = plan_replay(trace, ReplayAsk(str(tmp_path), size_bytes=2 * MIB)).mapping_sentence
     assert wrapped == (
         "the trace uses 16 MiB, the target has 2: offsets beyond its end wrap around to its start; "
         "lengths as in the trace"
     )
-    scaled = plan_replay(trace, ReplayAsk(str(tmp_path), **small, mapping="scale"))
+    scaled = plan_replay(trace, ReplayAsk(str(tmp_path), size_bytes=2 * MIB, mapping="scale"))
     assert scaled.is_smaller
     assert "offsets times 0.12" in scaled.mapping_sentence
 
