@@ -19,7 +19,7 @@ from pathlib import Path
 from benches.throttled import missing, throttled_disk
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.measure.rounds import SILENT
-from leadline.app.probe.probing import Probed, plan, probe
+from leadline.app.probe.probing import Probed, PulseShape, plan, probe
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.finding import Finding
@@ -69,7 +69,7 @@ def pulsed(cap: int, seconds: float, folder: Path, *, blkio: bool = False) -> tu
             seconds=(0.0, seconds),
             limit=float(cap),
             size="4m",
-            outstanding=OUTSTANDING,
+            shape=PulseShape(outstanding=OUTSTANDING),
         )
         return probe(made, SILENT, lambda: None), Path(device).name
 

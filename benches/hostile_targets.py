@@ -189,7 +189,9 @@ def _density(own: Ground, target: Target) -> None:
 
 def _probe(own: Ground, target: Target) -> None:
     folder = Path(tempfile.mkdtemp(dir=own.scratch))
-    made = probing.plan(target, folder, seconds=(0.0, 2.0), limit=None, size="1m", outstanding=2)
+    made = probing.plan(
+        target, folder, seconds=(0.0, 2.0), limit=None, size="1m", shape=probing.PulseShape(outstanding=2)
+    )
     probing.probe(made, rounds.SILENT, lambda: None)
 
 

@@ -64,7 +64,7 @@ META = GuideMeta(
             "much.",
             rules=("vm-iops-limit-hit", "guest-disk-load-test-slow"),
             record=(
-                "leadline probe --on /var/lib/postgresql --oio 256 --pulse 90 --yes",
+                "leadline probe --on /var/lib/postgresql --article",
                 "ioping -c 60 /var/lib/postgresql > ioping.txt",
             ),
             advice=("method-two-round-iostat", "bench-fio-rate-limit", "bench-ioping"),

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from benches.bench_limit import RULE, from_counters, pulsed
 from benches.throttled import missing, throttled_disk
 from leadline.app.measure.rounds import SILENT
-from leadline.app.probe.model import Ruling
-from leadline.app.probe.probing import block_device_of, plan, probe
+from leadline.app.probe.model import Pulse, Ruling
+from leadline.app.probe.probing import PulseShape, block_device_of, plan, probe, repeated
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, UsageError
 from leadline.core.system.tools import find_program
@@ -44,7 +44,7 @@ def test_a_real_cap_is_found_and_not_taken_for_a_slow_disk(capped: tuple[int, st
         seconds=(0.0, 8.0),
         limit=float(cap),
         size="4m",
-        outstanding=116,
+        shape=PulseShape(outstanding=116),
     )
     found = probe(made, SILENT, lambda: None)
     assert found.verdict is not None
@@ -69,6 +69,28 @@ def test_the_rule_says_limit_from_the_kernels_counters(tmp_path: Path) -> None:
     assert first.evidence[0].value == pytest.approx(400, rel=0.03)
     assert found.verdict is not None
     assert found.verdict.is_limit
+
+
+@pytest.mark.real
+def test_the_pulses_of_the_article_are_repeated(tmp_path: Path) -> None:
+    on = tmp_path / "on"
+    on.mkdir()
+    words = ["probe", "--article", "--on", str(on), "--seconds", "1.5", "--pulse", "1.5", "--set-size", "8m", "--yes"]
+    done = CliRunner().invoke(build_app(), [*words, "-o", str(tmp_path / "out"), "--json"])
+    assert done.exit_code in (0, 1), done.output
+    pulses = json.loads(done.stdout)["pulses"]
+    assert [pulse["offered_per_s"] is None for pulse in pulses] == [True, False] * 3
+    assert {pulse["outstanding"] for pulse in pulses} == {256}
+    assert {round(pulse["size_bytes"]) for pulse in pulses} == {4096}
+
+
+def test_a_disk_that_differs_from_pulse_to_pulse_is_noted() -> None:
+    def hard(rate: float, offered: float | None = None) -> Pulse:
+        return Pulse(offered, rate, 1.0, 2.0, 1.0, 32, 4096.0, 70.0)
+
+    assert repeated([hard(1000.0), hard(300.0, 300.0), hard(950.0)]) == []
+    (note,) = repeated([hard(1000.0), hard(700.0, 700.0), hard(500.0)])
+    assert note.startswith("as hard as possible the disk did 1,000, 500 per second")
 
 
 @pytest.mark.real

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,11 +40,24 @@ if TYPE_CHECKING:
 
 READ_PCT_UNKNOWN = 70.0
 PAUSE_S = 2.0  # so that pulses show as humps on the time line
-OUTSTANDING = 32
 FACTS = "probe.json"
+SAME_RATE_SHARE = 0.8  # Judgement: pulses of a minute on one disk differ by less
 REACHED_SHARE = 0.5  # Judgement: of what the load tool did; the kernel counts whole seconds and joins requests
 _WAYS = ("read", "write")
 _UNKNOWN = (float("nan"), float("nan"))
+
+
+@dataclass(frozen=True, slots=True)
+class PulseShape:
+    """Pulses where nothing else is asked for: size of a request, outstanding, length of each, how often they come."""
+
+    block: str = "8k"
+    outstanding: int = 32
+    seconds: float = 30.0
+    repeats: int = 1
+
+
+ARTICLE = PulseShape("4k", 256, 90.0, 3)  # of the article: several pulses of one to two minutes within ten
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,7 @@ class ProbePlan:
     limit: float | None
     outstanding: int
     load: LoadPlan | None  # None: only observe, or judge what was recorded before
+    shape: PulseShape = PulseShape()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +90,13 @@ class Probed:
 
 
 def plan(
-    target: Target, folder: Path, *, seconds: tuple[float, float], limit: float | None, size: str, outstanding: int
+    target: Target,
+    folder: Path,
+    *,
+    seconds: tuple[float, float],
+    limit: float | None,
+    size: str,
+    shape: PulseShape,
 ) -> ProbePlan:
     """What a probe of a target will do; ``seconds`` are of the observation and of one pulse; a pulse of 0 s is none.
 
@@ -95,13 +115,13 @@ def plan(
         )
     load = None
     if seconds[1] > 0:
-        workload = _workload(outstanding, READ_PCT_UNKNOWN, None, size)
+        workload = _workload(shape.block, shape.outstanding, READ_PCT_UNKNOWN, None, size)
         load = driver_of(workload)[1].plan(workload, target)
-    return ProbePlan(target.name, folder.absolute(), seconds[0], seconds[1], limit, outstanding, load)
+    return ProbePlan(target.name, folder.absolute(), seconds[0], seconds[1], limit, shape.outstanding, load, shape)
 
 
-def _workload(outstanding: int, read_pct: float, rate: float | None, size: str) -> Workload:
-    stream: dict[str, object] = {"name": "probe", "block": "8k", "read_pct": read_pct, "oio": outstanding}
+def _workload(block: str, outstanding: int, read_pct: float, rate: float | None, size: str) -> Workload:
+    stream: dict[str, object] = {"name": "probe", "block": block, "read_pct": read_pct, "oio": outstanding}
     if rate is not None:
         stream |= {"rate_iops": rate, "arrivals": "even"}
     return Workload.model_validate({"name": "probe", "io": [stream], "io_settings": {"working_set": size}})
@@ -135,7 +155,8 @@ def probe(probe_plan: ProbePlan, talk: Talk, ready: Callable[[], None]) -> Probe
         with recording({"linux": ""}, rounds[1]) as recording_notes:
             pulses = _pulses(probe_plan, probe_plan.load, read_pct, rounds[1], talk)
         notes += recording_notes
-        hard, gentle, *rest = pulses
+        hard, gentle, *rest = pulses[: 2 if probe_plan.limit is None else 3]
+        notes += repeated(pulses)
         counted = import_paths([rounds[1]], Request()).capture
         unlike = unlike_rounds(observed, hard, counted, block_device_of(probe_plan.target))
         verdict = judge(observed, gentle, rest[0] if rest else None, hard, probe_plan.limit, unlike)
@@ -166,7 +187,7 @@ def _recordings(folder: Path) -> list[Path]:
 
 
 def _pulses(probe_plan: ProbePlan, load: LoadPlan, read_pct: float, folder: Path, talk: Talk) -> list[Pulse]:
-    """As hard as possible, then at a share of the ceiling, then at the provisioned limit."""
+    """As hard as possible, then at a share of the ceiling, then at the provisioned limit; the first two repeated."""
     driver = driver_of(load.workload)[1]
     size = str(load.workload.io_settings.working_set)
     try:
@@ -178,19 +199,29 @@ def _pulses(probe_plan: ProbePlan, load: LoadPlan, read_pct: float, folder: Path
             if rate is not None:
                 time.sleep(PAUSE_S)
                 pulses.append(_pulse(driver, load, (probe_plan, read_pct, rate, size), folder, talk))
+        for number in range(2, probe_plan.shape.repeats + 1):
+            for rate in (None, TRUE_LOAD_SHARE * ceiling):
+                time.sleep(PAUSE_S)
+                pulses.append(_pulse(driver, load, (probe_plan, read_pct, rate, size), folder, talk, number))
         return pulses
     finally:
         driver.clean(load)
 
 
 def _pulse(
-    driver: Benchmark, load: LoadPlan, how: tuple[ProbePlan, float, float | None, str], folder: Path, talk: Talk
+    driver: Benchmark,
+    load: LoadPlan,
+    how: tuple[ProbePlan, float, float | None, str],
+    folder: Path,
+    talk: Talk,
+    number: int = 1,
 ) -> Pulse:
     probe_plan, read_pct, rate, size = how
     name = "as hard as possible" if rate is None else f"{rate:,.0f} per second"
     talk.phase(f"round 2: {name}", probe_plan.pulse_s)
-    workload = _workload(probe_plan.outstanding, read_pct, rate, size)
+    workload = _workload(probe_plan.shape.block, probe_plan.outstanding, read_pct, rate, size)
     label = "hard" if rate is None else f"rate-{rate:.0f}"
+    label = label if number == 1 else f"{label}-{number}"
 
     def watch(tick: Tick) -> bool:
         talk.tick(tick)
@@ -223,6 +254,15 @@ def pulse_of(capture: Capture, offered: float | None, outstanding: int) -> Pulse
     size = sum(o.bytes_per_s for o in operations) / per_s if per_s > 0 else float("nan")
     read_pct = 100.0 * reads / per_s if per_s > 0 else float("nan")
     return Pulse(offered, per_s, whole.mean_ms, p99, cv, outstanding, size, read_pct)
+
+
+def repeated(pulses: Sequence[Pulse]) -> list[str]:
+    """A note where a disk that was pulsed as hard as possible again and again did not do the same each time."""
+    rates = [pulse.per_s for pulse in pulses if pulse.offered_per_s is None]
+    if len(rates) < 2 or min(rates) >= SAME_RATE_SHARE * max(rates):
+        return []
+    text = ", ".join(f"{rate:,.0f}" for rate in rates)
+    return [f"as hard as possible the disk did {text} per second: it is not the same each time"]
 
 
 def unlike_rounds(observed: Observed | None, hard: Pulse, pulsed: Capture, disk: str | None) -> tuple[str, ...]:

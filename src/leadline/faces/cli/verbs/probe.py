@@ -21,6 +21,8 @@ Examples:
 
   leadline probe --on scratch --seconds 2 --pulse 3 --set-size 16m --yes -o probed --html probe.html
 
+  leadline probe --on scratch --article --seconds 2 --pulse 2 --set-size 16m --yes -o pulsed
+
   leadline probe --observe-only --on scratch --seconds 2 -o watched
 
   leadline probe --from probed
@@ -35,11 +37,16 @@ def command(
     on: Annotated[str, typer.Option("--on", help="Folder, file or device of the disk in question.")] = ".",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the recordings.")] = Path("leadline-probe"),
     seconds: Annotated[float, typer.Option(help="Round 1: how long to watch the workload.")] = 600.0,
-    pulse: Annotated[float, typer.Option(help="Round 2: length of each pulse.")] = 30.0,
+    pulse: Annotated[float | None, typer.Option(help="Round 2: length of each pulse.", show_default="30")] = None,
     limit: Annotated[
         float | None, typer.Option("--iops-limit", help="The limit the disk is provisioned with.", show_default=False)
     ] = None,
-    outstanding: Annotated[int, typer.Option("--oio", help="Outstanding requests of the pulses.")] = 32,
+    outstanding: Annotated[
+        int | None, typer.Option("--oio", help="Outstanding requests of the pulses.", show_default="32")
+    ] = None,
+    article: Annotated[
+        bool, typer.Option("--article", help="Pulses of 4k, 256 outstanding, 90 s, three times within ten minutes.")
+    ] = False,
     size: Annotated[str, typer.Option("--set-size", help="Size of the file the pulses use.")] = "1g",
     destroy: Destroy = None,
     observe_only: Annotated[bool, typer.Option("--observe-only", help="Round 1 alone; never writes to it.")] = False,
@@ -61,7 +68,9 @@ def command(
     the provisioned limit when it is named. Below a limit a disk shows its true latency; above it, latency is what
     Little's law makes of the queue.
     """
-    from leadline.app.probe.probing import plan, probe
+    from dataclasses import replace
+
+    from leadline.app.probe.probing import ARTICLE, PulseShape, plan, probe
     from leadline.app.probe.recordings import judge_recordings
     from leadline.core.contracts.load_target import Target
     from leadline.faces.cli.running import talking
@@ -74,13 +83,16 @@ def command(
         if page is not None:
             said_report(page.path, write_probe_page(page, recorded, known, imported), quiet=quiet)
         return
+    usual = ARTICLE if article else PulseShape()
+    shape = replace(usual, outstanding=usual.outstanding if outstanding is None else outstanding)
+    pulse = shape.seconds if pulse is None else pulse
     probe_plan = plan(
         Target(on, destroy),
         output,
         seconds=(seconds, 0.0 if observe_only else pulse),
         limit=limit,
         size=size,
-        outstanding=outstanding,
+        shape=shape,
     )
     agree("probe", _plan_lines(probe_plan), yes=yes or probe_plan.load is None, quiet=quiet)
     with talking(quiet=quiet) as talk:
@@ -103,7 +115,9 @@ def _plan_lines(plan: ProbePlan) -> Iterator[str]:
     if plan.load is not None:
         place = plan.load.places["probe"]
         action = "make, fill and remove" if place.is_made else "OVERWRITE"
-        yield f"  then {action} {place.path} ({place.size_bytes / 2**30:.2f} GiB), pulses of {plan.pulse_s:.0f} s"
+        times = "" if plan.shape.repeats == 1 else f", {plan.shape.repeats} times"
+        size = f"{place.size_bytes / 2**30:.2f} GiB"
+        yield f"  then {action} {place.path} ({size}), pulses of {plan.pulse_s:.0f} s{times}"
 
 
 def _show(done: Probed, plan: ProbePlan, *, json: bool) -> None:
