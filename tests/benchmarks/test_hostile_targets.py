@@ -40,7 +40,9 @@ def texts(way: str, target: Target, trace: Path, folder: Path) -> Iterator[tuple
         plan = density_instances.site_of(workload(), target).plan
         yield plan, density_instances.InstancePlace(2, plan, 2**20).job(STEP)
     elif way == "probe":
-        load = probing.plan(target, folder / "out", seconds=(0.0, 1.0), limit=None, size="1m", outstanding=1).load
+        load = probing.plan(
+            target, folder / "out", seconds=(0.0, 1.0), limit=None, size="1m", shape=probing.PulseShape(outstanding=1)
+        ).load
         assert load is not None
         plan = load
     elif way == "sweep":

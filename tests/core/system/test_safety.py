@@ -47,7 +47,7 @@ WAYS: dict[str, Callable[[Target, Path], object]] = {
     "sweep": lambda target, _: plan_sweep(parse_workload(IO, "t"), target, SweepWish(loads="1")),
     "density": lambda target, _: density_instances.site_of(parse_workload(IO, "t"), target),
     "probe": lambda target, folder: probing.plan(
-        target, folder / "out", seconds=(0.0, 1.0), limit=None, size="1m", outstanding=1
+        target, folder / "out", seconds=(0.0, 1.0), limit=None, size="1m", shape=probing.PulseShape(outstanding=1)
     ),
     "replay": _replay,
     "ioping": _planned("ioping"),
