@@ -25,7 +25,7 @@ from benches.throttled import missing, throttled_disk
 from leadline.app.read.importing import import_paths
 from leadline.core.system.tools import find_program
 from leadline.planners._tier.recorded import recorded_demand
-from leadline.planners._tier.shaping import Limit, Requests, behind
+from leadline.planners._tier.shaping import Requests, TokenLimit, behind
 
 WITHIN_PCT = 15.0
 CAPS = (160, 170, 180, 200)
@@ -112,7 +112,7 @@ def main(arguments: list[str] | None = None) -> None:
     requests = Requests.of(demand.demand)
     worst = 0.0
     for cap in options.caps:
-        predicted = behind(requests, Limit(float(cap), held_s=QEMU_HELD_S))
+        predicted = behind(requests, TokenLimit(float(cap), held_s=QEMU_HELD_S))
         for _ in range(options.repeat):
             with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
                 with throttled_disk(Path(name), cap, SIZE_BYTES, as_device=True, latency_ms=options.latency) as device:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from leadline.app.planning import make_plan
+from leadline.core.model.capture import CaptureBuilder
+from leadline.core.model.entities import Entity
 from leadline.core.model.errors import UsageError
+from leadline.core.model.vocabulary import EntityKind
 
 
 def test_cores_and_outstanding_requests() -> None:
@@ -41,3 +45,16 @@ def test_a_version_without_the_protocol_is_a_bend(version: str, missing: str | N
 def test_a_version_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match="no version"):
         make_plan("protocol", None, {"version": "newest"})
+
+
+def test_the_busiest_host_of_a_recording_is_planned_for() -> None:
+    builder = CaptureBuilder("esxtop.csv", "esxtop", "esxtop")
+    times = 1_700_000_000 * 10**9 + np.arange(1, 31, dtype=np.int64) * 10 * 10**9
+    for name, rate in (("esx1", 1000.0), ("esx2", 4000.0)):
+        device = Entity(EntityKind.DEVICE, "naa.1", Entity(EntityKind.HOST, name))
+        builder.add_series("disk_iops", device, times, np.full(30, rate), interval_s=10)
+        builder.add_series("disk_device_latency_ms", device, times, np.full(30, 0.5), interval_s=10)
+    plan = make_plan("protocol", None, {"fc_cpu_us": 10.0}, builder.build()).plan
+    assert plan.figure("cores over FC").value == pytest.approx(0.04)
+    assert plan.figure("outstanding over FC").value == pytest.approx(2.0)
+    assert plan.evidence[0].startswith("iops 4,000: esx2")

@@ -11,7 +11,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.planners._tier.offers import offers
-from leadline.planners._tier.shaping import Demand, Limit, Requests, behind
+from leadline.planners._tier.shaping import DiskDemand, Requests, TokenLimit, behind
 
 DISK = Entity(EntityKind.BLOCK_DEVICE, "sdb", Entity(EntityKind.GUEST, "db01"))
 S = 1_000_000_000
@@ -23,7 +23,7 @@ def at(*seconds: float, size: float = 8192.0) -> Requests:
 
 
 def test_requests_at_once_pass_one_after_the_other() -> None:
-    result = behind(at(0.0, 0.0, 0.0, 0.0, 10.0), Limit(10.0))
+    result = behind(at(0.0, 0.0, 0.0, 0.0, 10.0), TokenLimit(10.0))
     # They wait 0, 100, 200 and 300 ms; the last one comes when all have passed.
     assert result.p50_ms == pytest.approx(100.0)
     assert result.queue_most == 3
@@ -31,41 +31,41 @@ def test_requests_at_once_pass_one_after_the_other() -> None:
 
 
 def test_a_bucket_lets_pass_what_it_holds() -> None:
-    result = behind(at(*[0.0] * 8), Limit(10.0, held_s=0.5))
+    result = behind(at(*[0.0] * 8), TokenLimit(10.0, held_s=0.5))
     # Five pass at once; the others wait 100, 200 and 300 ms.
     assert result.waited_share == pytest.approx(3 / 8)
     assert result.p99_ms == pytest.approx(300.0, rel=0.03)
 
 
 def test_large_requests_count_for_more() -> None:
-    large = behind(at(0.0, 0.0, size=65536.0), Limit(10.0, unit_kib=32.0))
+    large = behind(at(0.0, 0.0, size=65536.0), TokenLimit(10.0, unit_kib=32.0))
     assert large.p99_ms == pytest.approx(200.0, rel=0.02)
-    moved = behind(at(0.0, 0.0, size=1024.0**2), Limit(None, 10.0))
+    moved = behind(at(0.0, 0.0, size=1024.0**2), TokenLimit(None, 10.0))
     assert moved.p99_ms == pytest.approx(100.0, rel=0.02)
 
 
 def test_credit_lets_a_burst_pass_until_it_ends() -> None:
     # 200 a second for 10 s: a burst of 200/s lasts for 5 s, then 100/s are left. 500 requests wait at the end.
     requests = at(*(np.arange(2000) / 200.0))
-    limit = Limit(100.0, burst_iops=200.0, burst_s=5.0)
+    limit = TokenLimit(100.0, burst_iops=200.0, burst_s=5.0)
     result = behind(requests, limit)
     assert result.queue_most == pytest.approx(500, abs=3)
     assert result.waited_share == pytest.approx(0.5, abs=0.01)
-    assert behind(requests, Limit(100.0)).queue_most == pytest.approx(1000, abs=3)
+    assert behind(requests, TokenLimit(100.0)).queue_most == pytest.approx(1000, abs=3)
 
 
 def test_random_arrivals_wait_as_in_a_queue_with_even_service() -> None:
     # M/D/1: the mean wait is rho / (2 mu (1 - rho)): at 80 of 100 a second 20 ms.
-    demand = Demand(np.array([4000.0]), np.array([80.0]), np.array([8192.0]), np.array([1e-6]))
+    demand = DiskDemand(np.array([4000.0]), np.array([80.0]), np.array([8192.0]), np.array([1e-6]))
     requests = Requests.of(demand)
     total = np.arange(len(requests.at_s)) / 100.0
     waits_ms = 1000.0 * (np.maximum.accumulate(requests.at_s - total) + total - requests.at_s)
     assert float(waits_ms.mean()) == pytest.approx(20.0, rel=0.05)
-    assert behind(requests, Limit(100.0)).p95_ms == pytest.approx(float(np.quantile(waits_ms, 0.95)), rel=1e-6)
+    assert behind(requests, TokenLimit(100.0)).p95_ms == pytest.approx(float(np.quantile(waits_ms, 0.95)), rel=1e-6)
 
 
 def test_the_busiest_stretch_is_used_of_much() -> None:
-    demand = Demand(np.ones(100), np.r_[np.full(50, 10.0), np.full(50, 40.0)], np.full(100, 8192.0), np.ones(100))
+    demand = DiskDemand(np.ones(100), np.r_[np.full(50, 10.0), np.full(50, 40.0)], np.full(100, 8192.0), np.ones(100))
     part = demand.busiest(400)
     assert set(part.iops) == {40.0}
     assert part.count <= 400
@@ -78,8 +78,8 @@ def test_the_least_limit_is_accepted_and_a_little_less_is_not() -> None:
     limit = plan.figure("least limit").value
     assert isinstance(limit, int)
     assert 100 < limit < 200
-    requests = Requests.of(Demand(np.array([60.0]), np.array([100.0]), np.array([8192.0]), np.array([0.5])))
-    assert behind(requests, Limit(limit * 1.01)).p95_ms <= 20.0 < behind(requests, Limit(limit * 0.97)).p95_ms
+    requests = Requests.of(DiskDemand(np.array([60.0]), np.array([100.0]), np.array([8192.0]), np.array([0.5])))
+    assert behind(requests, TokenLimit(limit * 1.01)).p95_ms <= 20.0 < behind(requests, TokenLimit(limit * 0.97)).p95_ms
     p95 = [row[2] for row in plan.sheets[0].rows]
     assert p95 == sorted(p95, reverse=True)
 

@@ -12,7 +12,8 @@ Method:
 Assumptions:
     CPU grows with operations, not with their size. The figures of CPU are of 2008, with 1 Gbit/s Ethernet and ESX 3.5:
     adapters with offloads and later stacks take less, so they are an upper end. 10 us of CPU for an operation over FC
-    is a judgement.
+    is a judgement. From a recording:
+    the operations of the busiest host's devices (95th percentile) and the latency below the hypervisor.
 
 Bends:
     A version that does not have a protocol. Figures that are not of the versions planned for.
@@ -29,12 +30,25 @@ Sources:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from pydantic import Field, field_validator
 
 from leadline.core.contracts.planner import Bend, Figure, Plan, PlanContext, PlanInput, PlannerMeta, Sheet
 from leadline.core.model.versions import vsphere_version
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.derived.recorded_loads import (
+    OPERATIONS,
+    RecordedInput,
+    by_owner,
+    device_latency,
+    filled,
+    of_each,
+    series_of,
+)
+
+if TYPE_CHECKING:
+    from leadline.core.model.capture import Capture
 
 LITTLE = "Little 1961"
 CPU_2008, LATENCY_2011 = "NetApp TR-3697 (2008)", "NetApp TR-3916 (2011)"
@@ -43,6 +57,7 @@ FABRICS = "blocksandfiles.com, NVMe-oF (2022)"
 META = PlannerMeta(
     about="FC, iSCSI, NFS and NVMe over fabrics side by side: cores, latency, since when.",
     example={"iops": 50_000.0, "latency_ms": 0.5},
+    reads="operations and latency of hosts' devices",
     grows=(("iops", "cores over FC"), ("iops", "cores over software iSCSI"), ("latency_ms", "outstanding over FC")),
 )
 
@@ -96,7 +111,7 @@ PROTOCOLS = (
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Return cores and outstanding requests of each protocol, and what of it was measured when."""
-    inputs = cast("Protocols", inputs)  # read with MODEL
+    inputs, evidence = _known(cast("Protocols", inputs), context.capture)  # read with MODEL
     fc, iscsi = cores(inputs, PROTOCOLS[0]), cores(inputs, PROTOCOLS[1])
     figures = []
     for protocol in PROTOCOLS:
@@ -115,7 +130,24 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         sheets=(_sheet(inputs),),
         assumptions=("FC's adapter does in hardware what software iSCSI and NFS do on the host's cores.",),
         bends=tuple(_bends(inputs)),
+        evidence=evidence,
     )
+
+
+def _known(inputs: Protocols, capture: Capture | None) -> tuple[Protocols, tuple[str, ...]]:
+    """Return the inputs completed from a recording: operations of the busiest host's devices, and their latency."""
+    if capture is None:
+        return inputs, ()
+    groups = series_of(capture, OPERATIONS, EntityKind.DEVICE)
+    loads = of_each(capture, by_owner(groups, lambda device: device.ancestor(EntityKind.HOST)))
+    values = []
+    if loads:
+        host = max(loads, key=lambda one: (loads[one].peak, str(one)))
+        values.append(RecordedInput("iops", loads[host].peak, f"{host.label()}, {loads[host].origin}"))
+    below = device_latency(capture)
+    if below is not None and below.mean > 0:
+        values.append(RecordedInput("latency_ms", below.mean, f"average of {below.origin}"))
+    return filled(inputs, values)
 
 
 def cores(inputs: Protocols, protocol: StorageProtocol) -> float:

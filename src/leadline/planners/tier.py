@@ -44,9 +44,9 @@ from leadline.core.contracts.planner import (
     Sheet,
 )
 from leadline.core.model.picture import Curve, Picture
-from leadline.planners._tier.offers import Offer, offers
+from leadline.planners._tier.offers import TierOffer, offers
 from leadline.planners._tier.recorded import RecordedDemand, recorded_demand
-from leadline.planners._tier.shaping import Behind, Demand, Limit, Requests, behind
+from leadline.planners._tier.shaping import Behind, DiskDemand, Requests, TokenLimit, behind
 
 REQUESTS_MAX = 3_000_000  # some seconds of work; of more the busiest stretch
 CURVE_COUNT = 16
@@ -103,10 +103,10 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     recorded = None if context.capture is None else recorded_demand(context.capture, inputs.disk)
     whole = _given(inputs) if recorded is None or "demand" in inputs.model_fields_set else recorded.demand
     if "latency_ms" in inputs.model_fields_set:
-        whole = Demand(whole.seconds, whole.iops, whole.bytes, np.full(len(whole.iops), inputs.latency_ms))
+        whole = DiskDemand(whole.seconds, whole.iops, whole.bytes, np.full(len(whole.iops), inputs.latency_ms))
     demand = whole.busiest(REQUESTS_MAX)
     requests = Requests.of(demand)
-    free = behind(requests, Limit(None))
+    free = behind(requests, TokenLimit(None))
     mean, peak = demand.count / float(demand.seconds.sum()), float(demand.iops.max())
     curve = _curve(inputs, requests, mean, peak)
     least = None if free.p95_ms > inputs.accepted_ms else _least(inputs, requests, mean, 2.0 * peak)
@@ -151,14 +151,14 @@ _OFFERED = ("of", "tier", "limits", "p95 ms", "p99 ms", "queue at most")
 _COLUMNS = ("IOPS limit", "p50 ms", "p95 ms", "p99 ms", "queue at most", "% that wait")
 
 
-def _given(inputs: Tier) -> Demand:
+def _given(inputs: Tier) -> DiskDemand:
     spans = inputs.demand
     columns = [(span.seconds, span.iops, span.block_kib * 1024.0, inputs.latency_ms) for span in spans]
-    return Demand(*np.array(columns, dtype=np.float64).T)
+    return DiskDemand(*np.array(columns, dtype=np.float64).T)
 
 
-def _limit(inputs: Tier, iops: float) -> Limit:
-    return Limit(iops, inputs.limit_mib_per_s, inputs.unit_kib, held_s=inputs.limit_held_s)
+def _limit(inputs: Tier, iops: float) -> TokenLimit:
+    return TokenLimit(iops, inputs.limit_mib_per_s, inputs.unit_kib, held_s=inputs.limit_held_s)
 
 
 def _curve(inputs: Tier, requests: Requests, mean: float, peak: float) -> list[tuple[float, Behind]]:
@@ -192,7 +192,7 @@ def _least_figures(inputs: Tier, requests: Requests, limit: float, result: Behin
     )
 
 
-def _best(family: str, some: tuple[Offer, ...], inputs: Tier, requests: Requests, mean: float) -> _Cells:
+def _best(family: str, some: tuple[TierOffer, ...], inputs: Tier, requests: Requests, mean: float) -> _Cells:
     """The row of the least tier of a family that is accepted; of the highest where none is.
 
     A tier whose limit is below the mean rate lives on credit, which ends.
@@ -209,7 +209,7 @@ def _best(family: str, some: tuple[Offer, ...], inputs: Tier, requests: Requests
     return _offered(fitting[-1], f"none; {fitting[-1].tier}", behind(requests, fitting[-1].limit))
 
 
-def _offered(offer: Offer, tier: str, result: Behind) -> _Cells:
+def _offered(offer: TierOffer, tier: str, result: Behind) -> _Cells:
     _, _, p95, p99, queue, _ = _row("", result)
     return (offer.family, tier, offer.words, p95, p99, queue)
 

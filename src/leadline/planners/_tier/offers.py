@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from leadline.planners._tier.shaping import Limit
+from leadline.planners._tier.shaping import TokenLimit
 
 SOURCES = {
     "premium": "Microsoft, Azure managed disk types: Premium SSD",
@@ -22,13 +22,13 @@ SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class TierOffer:
     """A tier of a family; ``size_gib`` is the size it comes with, or the least it needs; None where any will do."""
 
     family: str
     tier: str
     size_gib: float | None
-    limit: Limit
+    limit: TokenLimit
     source: str
 
     @property
@@ -41,13 +41,13 @@ class Offer:
 
 
 @cache
-def offers() -> dict[str, tuple[Offer, ...]]:
+def offers() -> dict[str, tuple[TierOffer, ...]]:
     """The tiers of each family, the least first."""
     text = resources.files(__package__).joinpath("offers.csv").read_text(encoding="utf-8")
-    families: dict[str, list[Offer]] = {}
+    families: dict[str, list[TierOffer]] = {}
     for row in csv.DictReader(text.splitlines()):
         number = {key: float(row[key]) if row[key] else None for key in list(row)[2:-1]}
-        limit = Limit(
+        limit = TokenLimit(
             number["iops"],
             number["mib_per_s"],
             number["unit_kib"],
@@ -55,6 +55,6 @@ def offers() -> dict[str, tuple[Offer, ...]]:
             number["burst_mib_per_s"],
             number["burst_s"] or 0.0,
         )
-        offer = Offer(row["offer"], row["tier"], number["size_gib"], limit, SOURCES[row["source"]])
+        offer = TierOffer(row["offer"], row["tier"], number["size_gib"], limit, SOURCES[row["source"]])
         families.setdefault(offer.family, []).append(offer)
     return {family: tuple(some) for family, some in families.items()}

@@ -18,7 +18,7 @@ from leadline.estate.derived.recorded_loads import (
     series_of,
     window,
 )
-from leadline.planners._tier.shaping import Demand
+from leadline.planners._tier.shaping import DiskDemand
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture, SeriesGroup
@@ -31,7 +31,7 @@ BLOCK_BYTES = 8192.0  # where no throughput was recorded
 class RecordedDemand:
     """A demand, and the words that say of which disk, when, and in which recordings."""
 
-    demand: Demand
+    demand: DiskDemand
     origin: str
 
 
@@ -75,7 +75,7 @@ def _of(capture: Capture, group: SeriesGroup) -> RecordedDemand | None:
     usual_ms = _weighted(latency, rate) or 1.0
     usual_size = _weighted(size, rate) or BLOCK_BYTES
     seconds = np.full(len(rate), group.interval_s if np.isfinite(group.interval_s) else 1.0)
-    demand = Demand(
+    demand = DiskDemand(
         seconds[known],
         rate[known],
         np.where(np.isfinite(size), size, usual_size)[known],

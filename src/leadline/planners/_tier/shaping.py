@@ -21,7 +21,7 @@ SEED = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Demand:
+class DiskDemand:
     """What was asked for, by interval.
 
     Attributes:
@@ -41,7 +41,7 @@ class Demand:
         """Operations in all."""
         return float((self.seconds * self.iops).sum())
 
-    def busiest(self, count_max: int) -> Demand:
+    def busiest(self, count_max: int) -> DiskDemand:
         """The stretch of intervals one after the other with most operations, of at most so many."""
         counts = self.seconds * self.iops
         if counts.sum() <= count_max:
@@ -54,11 +54,11 @@ class Demand:
         # Of stretches that reach the count the shortest is the busiest.
         first = int(np.argmax(mean))
         part = slice(first, max(int(ends[first]), first + 1))
-        return Demand(self.seconds[part], self.iops[part], self.bytes[part], self.latency_ms[part])
+        return DiskDemand(self.seconds[part], self.iops[part], self.bytes[part], self.latency_ms[part])
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class TokenLimit:
     """What a disk may.
 
     Attributes:
@@ -94,7 +94,7 @@ class Requests:
     device_ms: Floats
 
     @classmethod
-    def of(cls, demand: Demand) -> Requests:
+    def of(cls, demand: DiskDemand) -> Requests:
         """The requests of a demand; the same for the same demand."""
         random = np.random.default_rng(SEED)
         upto = np.floor(np.cumsum(demand.seconds * demand.iops) + 0.5)
@@ -120,7 +120,7 @@ class Behind:
     waited_share: float
 
 
-def behind(requests: Requests, limit: Limit) -> Behind:
+def behind(requests: Requests, limit: TokenLimit) -> Behind:
     """How long requests take behind a limit, with the time at the device."""
     at_s = requests.at_s
     if not len(at_s):
@@ -137,7 +137,7 @@ def behind(requests: Requests, limit: Limit) -> Behind:
     return Behind(float(p50), float(p95), float(p99), max(int(waiting.max()), 0), share)
 
 
-def _buckets(requests: Requests, limit: Limit) -> list[tuple[Floats, float]]:
+def _buckets(requests: Requests, limit: TokenLimit) -> list[tuple[Floats, float]]:
     """Seconds of its rate that each request costs, and the seconds a bucket holds, of each bucket of a limit."""
     units = np.ones(len(requests.bytes))
     if limit.unit_kib is not None:
