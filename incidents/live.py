@@ -33,6 +33,7 @@ from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.errors import LeadlineError
+from leadline.core.model.finding import Window
 from leadline.stores.incidents import IncidentStore, LiveIncident
 
 KINDS = (
@@ -121,7 +122,7 @@ def judged(
     row["told_after_s"] = None if opening is None else round((opening["sent_ns"] - began_ns) / 1e9, 1)
     row["rule_duration_s"] = duration_of(first.cause)
     row["closed_after_s"] = None if first.closed_ns is None else round((first.closed_ns - ended_ns) / 1e9, 1)
-    row["diagnose"] = cause_of(first.capture)
+    row["diagnose"] = cause_of(first.capture, first.opened_ns, first.seen_ns)
     row["agrees"] = row["diagnose"] == first.cause
     causes = rule_metas()[first.cause].causes if first.cause in rule_metas() else (first.cause,)
     wanted = set() if truth is None else {truth.cause, *truth.others}
@@ -136,11 +137,15 @@ def duration_of(rule: str) -> float | None:
     return None if threshold is None else threshold.value
 
 
-def cause_of(capture: str) -> str | None:
-    """What `diagnose` calls the first cause in the recording of an incident."""
+def cause_of(capture: str, opened_ns: int, seen_ns: int) -> str | None:
+    """What `diagnose` calls the first cause in the recording of an incident, which may hold others before it."""
     if not capture or not Path(capture).exists():
         return None
-    answer = diagnose(import_paths([Path(capture)]).capture).answer
+    window = Window(opened_ns, seen_ns)
+    diagnosis = diagnose(import_paths([Path(capture)]).capture)
+    timed = [answer for answer in diagnosis.answers if answer.incident is not None]
+    shared = [answer.incident.window.shared_ns(window) for answer in timed if answer.incident is not None]
+    answer = timed[shared.index(max(shared))] if shared and max(shared) > 0 else diagnosis.answer
     cause = answer.cause if answer.explains else None
     return answer.because.value if cause is None else cause.finding.rule
 

@@ -22,6 +22,7 @@ from leadline.app.watch.telling import Teller
 from leadline.app.watch.watching import Watch
 from leadline.core.model.capture import NS_PER_S, Capture
 from leadline.core.model.errors import ToolError
+from leadline.core.model.finding import Window
 from leadline.core.model.vocabulary import Severity
 from leadline.faces.words.live import incident_words
 from leadline.stores.incidents import IncidentStore, Maintenance
@@ -254,3 +255,16 @@ def test_a_defect_of_ours_ends_no_watch(tmp_path: Path, incident: Capture, monke
         monkeypatch.setattr(play.source, "close", lambda: None, raising=False)
         play.watch.run(over, stepped)
         assert {event.about for event in play.watch.events} == {"judging", "state"}
+
+
+def test_what_is_judged_begins_when_the_last_incident_is_over(incident: Capture) -> None:
+    span = incident.span_ns()
+    assert span is not None
+    start_ns, end_ns = span
+    over = Window(start_ns, start_ns + 60 * NS_PER_S)
+    judged = watching.since(incident, (over,), end_ns).span_ns()
+    assert judged is not None and judged[0] >= over.end_ns and judged[1] == end_ns
+    just_over = Window(start_ns, end_ns - 30 * NS_PER_S)
+    assert watching.since(incident, (just_over,), end_ns) is incident
+    assert watching.since(incident, (), end_ns) is incident
+    assert watching.since(incident, (Window(0, 1),), end_ns) is incident

@@ -51,6 +51,7 @@ _NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", 
 _NO_CHANGES = frozenset({"alarm-status-changed", "user-login-session", "user-logout-session"})
 WHOLE_SERIES_MAX = 20_000  # of more, rules are asked where samples came, and no account is made
 GONE_EVERY_S = 300.0
+NORMAL_S = 60.0  # Judgement: of a shorter time it cannot be said what is usual
 AHEAD_S = 120.0  # of samples: more is a clock that was put back, or one that is ahead elsewhere
 HELPER_END_S = 30.0  # what sending and keeping may take at the end
 JUDGE_SHARE_MAX = 0.25  # of the time: a judgement that takes longer is made less often
@@ -239,27 +240,28 @@ class Watch:
 
     def _judge(self) -> list[IncidentStep]:
         began = time.monotonic()
-        capture = self.window.capture
-        span = capture.span_ns()
+        span = self.window.capture.span_ns()
         if span is None:
             return []
+        past = self.book.past_ones()
+        capture = since(self.window.capture, past, span[1])
         is_large = capture.series_count > WHOLE_SERIES_MAX
-        lookout = Lookout(recent_ns(span[1]), self.book.past_ones())
+        lookout = Lookout(recent_ns(span[1]), past)
         diagnosis = self._findings() if is_large else diagnose(capture, self.profile, lookout=lookout)
         suspicions = suspicions_of(diagnosis, capture, span[1], self.profile)
         self.judged = Judged(span[1], 0.0, diagnosis, suspicions)
         steps = self.book.judged(suspicions, capture, span[1])
         if not is_large:
-            steps = [self._concluded(step) if step.step is LifeStep.CLOSED else step for step in steps]
+            steps = [self._concluded(step, capture) if step.step is LifeStep.CLOSED else step for step in steps]
         self.judged.duration_s = time.monotonic() - began
         return steps
 
-    def _concluded(self, step: IncidentStep) -> IncidentStep:
+    def _concluded(self, step: IncidentStep, capture: Capture) -> IncidentStep:
         """An incident that was closed, as `diagnose` calls it now that all of it and its normal are in the window.
 
         While it goes on it is judged again and again from what is known by then, which may be a part of it.
         """
-        incident, capture = step.incident, self.window.capture
+        incident = step.incident
         if not incident.was_felt:
             return step
         diagnosis = diagnose(capture, self.profile)
@@ -375,6 +377,19 @@ class Watch:
                 self.events.append(WatchEvent(time.time_ns(), failure.delivery.receiver, failure.error, is_bad=True))
             if is_last:
                 return
+
+
+def since(capture: Capture, past: tuple[Window, ...], now_ns: int) -> Capture:
+    """What is judged of a window: what was since the last incident was over, where that is long enough to be a normal.
+
+    Rules look at all of what they are given: sessions that waited for a slow log a quarter of an hour ago say nothing
+    of those that wait for a lock now.
+    """
+    end_ns = max((window.end_ns for window in past), default=0)
+    start_ns = (capture.span_ns() or (0, 0))[0]
+    if end_ns <= start_ns or now_ns - end_ns < _ns(NORMAL_S):
+        return capture
+    return capture.between(end_ns, now_ns + 1)
 
 
 def notice_of(incident: LiveIncident, state: NoticeState, link: str) -> Notice:
