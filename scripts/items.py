@@ -40,6 +40,9 @@ HEAD = """\
 Leadline was founded on five documents. Each thing that was found in them has a row here: what does it, how to see it,
 and the test that holds it. What is not there says why. The page is generated from `docs/items.csv`
 (`python -m scripts.items`); `python -m scripts.items --draw 60` runs the commands of rows drawn at random.
+
+"There" says that the command shows it and that the test file covers what does it. Where the first trial of a row deviated
+from its document, the row says "in part" and how.
 """
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.read.importing import import_paths
 from leadline.core.contracts.discovery import load_units
 from scripts.items import DOCUMENTS, PAGE, STATES, Item, items, page
 from tests.conftest import ROOT
@@ -61,6 +63,12 @@ def test_a_row_is_whole(row: Item) -> None:
         path, _, name = row.test.partition("::")
         assert Path(ROOT, path).exists(), row.test
         assert not name or re.search(rf"^def {re.escape(name)}\(", Path(ROOT, path).read_text(), re.MULTILINE), row.test
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples/rules").glob("*.yaml")), ids=lambda path: path.stem)
+def test_an_example_shows_its_rule(path: Path) -> None:
+    findings = diagnose(import_paths([path]).capture, rules=[path.stem]).findings
+    assert [finding.rule for finding in findings][:1] == [path.stem]
 
 
 def test_the_page_is_that_of_the_table() -> None:
