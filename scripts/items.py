@@ -41,8 +41,8 @@ Leadline was founded on five documents. Each thing that was found in them has a 
 and the test that holds it. What is not there says why. The page is generated from `docs/items.csv`
 (`python -m scripts.items`); `python -m scripts.items --draw 60` runs the commands of rows drawn at random.
 
-"There" says that the command shows it and that the test file covers what does it. Where the first trial of a row deviated
-from its document, the row says "in part" and how.
+"There" says that the command shows it and that the test file covers what does it. Where the first trial of a row
+deviated from its document, the row says "in part" and how.
 """
 
 
