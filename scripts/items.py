@@ -19,6 +19,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.core.contracts.discovery import unit_modules
+
 ROOT = Path(__file__).resolve().parent.parent
 TABLE, PAGE = ROOT / "docs" / "items.csv", ROOT / "docs" / "items.md"
 TIMEOUT_S = 60.0
@@ -100,8 +102,8 @@ def _row(row: Item) -> str:
 def _link(reference: str) -> str:
     kind, _, name = reference.partition(":")
     folder = FOLDERS.get(kind)
-    place = f"reference/{folder}/{name}.md"
-    return f"[{name}]({place})" if folder and (ROOT / "docs" / place).exists() else f"{kind} {name}"
+    is_unit = folder is not None and name in unit_modules("benchmark" if kind == "driver" else kind)
+    return f"[{name}](reference/{folder}/{name}.md)" if is_unit else f"{kind} {name}"
 
 
 def _plain(text: str) -> str:
