@@ -5,77 +5,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use leadline_parse::trace::{DiskProfile, Options, Outcome, Split, characterise};
-use leadline_stats::error::LeadlineError;
+use leadline_parse::trace::characterise;
 use proptest::prelude::*;
 
-const OPTIONS: Options = Options {
-    sample_keys: 1024,
-    split: Split::Disks,
-};
+mod trace_support;
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("leadline-trace-{}-{name}", std::process::id()));
-        let _ = std::fs::create_dir_all(&path);
-        Self(path)
-    }
-
-    fn file(&self, name: &str, bytes: &[u8]) -> (PathBuf, String) {
-        let path = self.0.join(name);
-        assert!(std::fs::write(&path, bytes).is_ok());
-        (path, name.to_owned())
-    }
-
-    fn read(&self, name: &str, bytes: &[u8]) -> Result<Outcome, LeadlineError> {
-        read(&[self.file(name, bytes)])
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn read(files: &[(PathBuf, String)]) -> Result<Outcome, LeadlineError> {
-    characterise(files, &OPTIONS, &mut |_| true).map(|found| match found {
-        Some(outcome) => outcome,
-        None => unreachable!("nobody said stop"),
-    })
-}
-
-fn notes(outcome: &Outcome) -> Vec<(&str, u64)> {
-    outcome
-        .notes
-        .iter()
-        .map(|note| (note.code, note.count))
-        .collect()
-}
-
-fn counts(profile: &DiskProfile) -> (u64, u64) {
-    (
-        profile.read.size.fine.total(),
-        profile.write.size.fine.total(),
-    )
-}
-
-fn good(found: Result<Outcome, LeadlineError>) -> Outcome {
-    match found {
-        Ok(outcome) => outcome,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-fn bad(found: Result<Outcome, LeadlineError>) -> LeadlineError {
-    match found {
-        Ok(outcome) => panic!("read as {}", outcome.format),
-        Err(error) => error,
-    }
-}
+use trace_support::*;
 
 fn vscsi(version: u8, big: bool, command: u16, block: u64, bytes: u32, us: u64) -> Vec<u8> {
     let short = |value: u16| {

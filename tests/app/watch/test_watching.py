@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -268,3 +268,11 @@ def test_what_is_judged_begins_when_the_last_incident_is_over(incident: Capture)
     assert watching.since(incident, (just_over,), end_ns) is incident
     assert watching.since(incident, (), end_ns) is incident
     assert watching.since(incident, (Window(0, 1),), end_ns) is incident
+
+
+def test_what_only_all_of_the_window_shows_stays_known(incident: Capture) -> None:
+    whole = diagnose(incident)
+    assert whole.findings
+    recent = replace(whole, findings=whole.findings[:1])
+    assert {one.rule for one in watching.with_older(recent, whole).findings} == {one.rule for one in whole.findings}
+    assert watching.with_older(whole, whole).findings == whole.findings

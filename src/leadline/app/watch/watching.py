@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -240,23 +240,31 @@ class Watch:
 
     def _judge(self) -> list[IncidentStep]:
         began = time.monotonic()
-        span = self.window.capture.span_ns()
+        capture = self.window.capture
+        span = capture.span_ns()
         if span is None:
             return []
-        past = self.book.past_ones()
-        capture = since(self.window.capture, past, span[1])
         is_large = capture.series_count > WHOLE_SERIES_MAX
-        lookout = Lookout(recent_ns(span[1]), past)
-        diagnosis = self._findings() if is_large else diagnose(capture, self.profile, lookout=lookout)
+        diagnosis = self._findings() if is_large else self._diagnosed(capture, span[1])
         suspicions = suspicions_of(diagnosis, capture, span[1], self.profile)
         self.judged = Judged(span[1], 0.0, diagnosis, suspicions)
         steps = self.book.judged(suspicions, capture, span[1])
         if not is_large:
-            steps = [self._concluded(step, capture) if step.step is LifeStep.CLOSED else step for step in steps]
+            steps = [self._concluded(step) if step.step is LifeStep.CLOSED else step for step in steps]
         self.judged.duration_s = time.monotonic() - began
         return steps
 
-    def _concluded(self, step: IncidentStep, capture: Capture) -> IncidentStep:
+    def _diagnosed(self, capture: Capture, now_ns: int) -> Diagnosis:
+        """What is wrong now: felt since the last incident was over, found in all of the window."""
+        past = self.book.past_ones()
+        lookout = Lookout(recent_ns(now_ns), past)
+        whole = diagnose(capture, self.profile, lookout=lookout)
+        recent = since(capture, past, now_ns)
+        if recent is capture:
+            return whole
+        return with_older(diagnose(recent, self.profile, lookout=lookout), whole)
+
+    def _concluded(self, step: IncidentStep) -> IncidentStep:
         """An incident that was closed, as `diagnose` calls it now that all of it and its normal are in the window.
 
         While it goes on it is judged again and again from what is known by then, which may be a part of it.
@@ -264,6 +272,8 @@ class Watch:
         incident = step.incident
         if not incident.was_felt:
             return step
+        others = tuple(one for one in self.book.past_ones() if one.end_ns <= incident.opened_ns)
+        capture = since(self.window.capture, others, self.judged.time_ns)
         diagnosis = diagnose(capture, self.profile)
         suspicion = looking_back(diagnosis, capture, Window(incident.opened_ns, incident.seen_ns))
         if suspicion is None:
@@ -390,6 +400,13 @@ def since(capture: Capture, past: tuple[Window, ...], now_ns: int) -> Capture:
     if end_ns <= start_ns or now_ns - end_ns < _ns(NORMAL_S):
         return capture
     return capture.between(end_ns, now_ns + 1)
+
+
+def with_older(recent: Diagnosis, whole: Diagnosis) -> Diagnosis:
+    """A diagnosis of the last part of a window, with what only all of it shows: what is wrong elsewhere for longer."""
+    known = {(finding.rule, finding.entity) for finding in recent.findings}
+    older = tuple(finding for finding in whole.findings if (finding.rule, finding.entity) not in known)
+    return replace(recent, findings=(*recent.findings, *older))
 
 
 def notice_of(incident: LiveIncident, state: NoticeState, link: str) -> Notice:
