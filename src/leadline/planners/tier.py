@@ -15,7 +15,7 @@ Method:
 Assumptions:
     Requests come as they were recorded, whatever waits: an application that waits for its disk asks for less, and
     latency grows less far. Within an interval requests come at random: from samples 20 s apart the answer is the least
-    there may be. What a disk did is taken for what it wants: one that was held back wants more.
+    there may be. The recorded rate is taken for what is wanted; a disk that was held back wants more.
 
 Bends:
     A limit below the mean rate: the queue never ends. A recording of less than a day. Samples further apart than 5 s.
@@ -127,7 +127,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         ),
         assumptions=(
             "Requests come as recorded, whatever waits, and at random within an interval.",
-            *(() if recorded is None else ("What a disk did is taken for what it wants.",)),
+            *(() if recorded is None else ("The recorded rate is taken for what is wanted; a disk that was held back wants more.",)),
             *(
                 ()
                 if demand is whole
