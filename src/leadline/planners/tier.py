@@ -52,6 +52,7 @@ REQUESTS_MAX = 3_000_000  # some seconds of work; of more the busiest stretch
 CURVE_COUNT = 16
 WITHIN = 0.01  # of the least limit
 DAY_S, COARSE_S = 86_400.0, 5.0
+WANTED = "The recorded rate is taken for what is wanted; a disk that was held back wants more."
 SHAPED = "tokens of a limit, request by request"
 Positive = Annotated[float, Field(gt=0)]
 
@@ -127,7 +128,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         ),
         assumptions=(
             "Requests come as recorded, whatever waits, and at random within an interval.",
-            *(() if recorded is None else ("The recorded rate is taken for what is wanted; a disk that was held back wants more.",)),
+            *(() if recorded is None else (WANTED,)),
             *(
                 ()
                 if demand is whole
