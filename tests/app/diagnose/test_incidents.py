@@ -14,7 +14,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Diagnosis, LayerBecause, LoweredBecause, Window
 from leadline.core.model.incident import Basis
-from leadline.core.model.vocabulary import EntityKind, Layer, LayerState
+from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Severity
 from leadline.faces.words.answers import headline
 from leadline.faces.words.findings import Quotes
 
@@ -223,6 +223,21 @@ def test_no_where_the_disk_was_waited_for_much_longer_below_its_limit() -> None:
     assert diagnosis.top is not None
     assert diagnosis.top.rule == "db-lock-waits"
     assert diagnosis.answer.because is Reason.WAITED_LONGER
+
+
+def test_locks_are_judged_by_the_spans_they_were_waited_for() -> None:
+    """Sessions that waited for a slow log in the morning do not make the locks of the afternoon follow a disk."""
+    event = Entity(EntityKind.DATABASE, "LWLock:WALWrite", DATABASE)
+    recorded = capture(
+        throughput((42, 120), (6, 30), (42, 60), (4, 30), (42, 60)),
+        ("db_blocked_sessions_count", DATABASE, [(0, 120), (3, 30), (0, 60), (5, 30), (0, 60)]),
+        ("db_wait_event_sessions_count", event, [(0, 120), (6, 30), (0, 150)]),
+    )
+    locks = [finding for finding in diagnose(recorded).findings if finding.rule == "db-lock-waits"]
+    spans = {finding.severity: [seconds(window) for window in finding.windows] for finding in locks}
+    assert spans[Severity.HIGH] == [pytest.approx((210, 240), abs=3)]
+    assert spans[Severity.LOW] == [pytest.approx((120, 150), abs=3)]
+    assert ["disk" in finding.evidence[-1].statement for finding in locks].count(True) == 1
 
 
 def test_a_busy_machine_that_nobody_feels_is_neither_accused_nor_cleared() -> None:

@@ -2,7 +2,7 @@
 
 Finds:
     More than half a session (warning) or two sessions (critical) that wait for a lock, on average, in most seconds for
-    at least 5 s. The session at the head of the queue is named, with what it does. Of low severity where at least a
+    at least 5 s. The session at the head of the queue is named, with what it does. Of low severity while at least a
     third as many sessions wait for the log or for a read: whoever holds the lock waits for a disk. Where no session was
     sampled, the waits that the server logged are counted (log_lock_waits: those longer than deadlock_timeout); of low
     severity unless five eighths of them are behind one process.
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.finding import Window
 
 _WAITS = "db_wait_event_sessions_count"
 _DISK_EVENTS = (
@@ -80,9 +81,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     says = "{value} sessions of {where} wait for a lock"
     spec = Over("db_blocked_sessions_count", "sessions that wait for a lock", mostly=True, says=says)
     for finding in over_threshold(context, spec):
-        head = _head(context, finding, _BEHIND)
-        headed = finding if head is None else replace(finding, evidence=(*finding.evidence, head))
-        yield _behind_io(context, headed)
+        yield from _behind_io(context, finding)
     if not context.of("db_blocked_sessions_count"):
         yield from _logged(context)
 
@@ -107,13 +106,19 @@ def _logged(context: RuleContext) -> Iterator[Finding]:
             yield replace(finding, evidence=evidence)
 
 
-def _behind_io(context: RuleContext, finding: Finding) -> Finding:
-    """The finding, of low severity where many sessions wait for a disk meanwhile."""
-    blocked = mean_of(context, "db_blocked_sessions_count", finding.entity, finding.windows)
-    waits = means_of_parts(context, _WAITS, finding.entity, finding.windows)
-    waiting = sum(value for entity, value in waits.items() if entity.name.startswith(_DISK_EVENTS))
-    if blocked is None or waiting < context.limit("behind_io") * blocked:
-        return finding
+def _behind_io(context: RuleContext, finding: Finding) -> Iterator[Finding]:
+    """The finding of the windows in which locks were to blame, and, of low severity, of those that waited for a disk.
+
+    Each window is judged alone: locks that waited for a slow disk this morning say nothing of those of the afternoon.
+    """
+    waits = {window: _disk_waits(context, finding.entity, window) for window in finding.windows}
+    behind = tuple(window for window, waiting in waits.items() if waiting is not None)
+    alone = tuple(window for window in finding.windows if window not in behind)
+    if alone:
+        yield _headed(context, replace(finding, windows=alone))
+    if not behind:
+        return
+    waiting = max(waits[window] or 0.0 for window in behind)
     reason = Evidence(
         f"but {waiting:.2g} sessions wait for the log or for a read: whoever holds the lock waits for a disk",
         metric=_WAITS,
@@ -122,7 +127,22 @@ def _behind_io(context: RuleContext, finding: Finding) -> Finding:
         value=waiting,
         unit="count",
     )
-    return replace(finding, severity=Severity.LOW, evidence=(*finding.evidence, reason))
+    headed = _headed(context, replace(finding, windows=behind))
+    yield replace(headed, severity=Severity.LOW, evidence=(*headed.evidence, reason))
+
+
+def _disk_waits(context: RuleContext, server: Entity, window: Window) -> float | None:
+    """How many sessions waited for a disk in a window, where so many did that whoever held a lock did too."""
+    blocked = mean_of(context, "db_blocked_sessions_count", server, (window,))
+    waits = means_of_parts(context, _WAITS, server, (window,))
+    waiting = sum(value for entity, value in waits.items() if entity.name.startswith(_DISK_EVENTS))
+    return None if blocked is None or waiting < context.limit("behind_io") * blocked else waiting
+
+
+def _headed(context: RuleContext, finding: Finding) -> Finding:
+    """The finding with the session at the head of the queue, where one was seen."""
+    head = _head(context, finding, _BEHIND)
+    return finding if head is None else replace(finding, evidence=(*finding.evidence, head))
 
 
 def _head(context: RuleContext, finding: Finding, metric: str) -> Evidence | None:
