@@ -225,6 +225,15 @@ def test_no_where_the_disk_was_waited_for_much_longer_below_its_limit() -> None:
     assert diagnosis.answer.because is Reason.WAITED_LONGER
 
 
+def test_databases_that_nobody_uses_do_not_hide_how_long_others_wait() -> None:
+    """PostgreSQL always has template1 and postgres beside the one that works, at 0 transactions a second."""
+    idle = Entity(EntityKind.DATABASE, "template1", GUEST)
+    slow = ("db_transaction_active_ms", DATABASE, [(5, 150), (8, 60)])
+    recorded = capture(throughput((250, 210)), ("db_tps", idle, [(0, 210)]), slow)
+    (incident,) = find_incidents(recorded)
+    assert seconds(incident.window) == pytest.approx((150, 210), abs=3)
+
+
 def test_locks_are_judged_by_the_spans_they_were_waited_for() -> None:
     """Sessions that waited for a slow log in the morning do not make the locks of the afternoon follow a disk."""
     event = Entity(EntityKind.DATABASE, "LWLock:WALWrite", DATABASE)

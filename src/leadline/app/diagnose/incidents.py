@@ -348,12 +348,21 @@ def _badness(one: _Series, series: list[_Series]) -> Floats:
         return -np.nan_to_num(one.values)
     values = one.values.copy()
     if one.metric in LATENCY:
-        stopped = np.zeros(len(values), dtype=bool)
-        for other in series:
-            if other.metric in THROUGHPUT and other.group.source == one.group.source:
-                stopped |= other.values == 0.0
-        values[stopped] = 2.0 * np.nanmax(values) + 1.0
+        values[_stopped(one, series)] = 2.0 * np.nanmax(values) + 1.0
     return np.where(np.isfinite(values), values, np.nanmedian(values))
+
+
+def _stopped(one: _Series, series: list[_Series]) -> NDArray[np.bool_]:
+    """Points [n] at which no transaction ended: of the database of a latency, or of all that its source recorded.
+
+    A server has databases that nobody uses (template1, postgres): they say nothing of the one beside them.
+    """
+    beside = [other for other in series if other.metric in THROUGHPUT and other.group.source == one.group.source]
+    same = [other for other in beside if other.group.entities[other.row] == one.group.entities[one.row]]
+    stopped = np.full(len(one.values), bool(beside))
+    for other in same or beside:
+        stopped &= other.values == 0.0
+    return stopped
 
 
 def _others(capture: Capture, points: _Points, rows: NDArray[np.int64]) -> Iterator[Floats]:
