@@ -65,6 +65,14 @@ def test_a_hiccup_opens_nothing() -> None:
     assert book.open_ones() == ()
 
 
+def test_what_was_short_and_is_over_opens_nothing_though_it_was_a_moment_ago() -> None:
+    """What was bad until half a minute ago is bad now; ten bad seconds that are over are a hiccup all the same."""
+    book = book_of()
+    assert [step for at in range(1012, 1040, 5) for step in judged(book, at, FIRST, value=99.0)] == []
+    long = replace(FIRST, window=Window(1000 * S, 1030 * S))
+    assert steps(judged(book, 1041, long, value=99.0)) == ["opened"]
+
+
 def test_what_lasts_is_opened_once_since_it_began() -> None:
     book = book_of()
     every = [step for at in range(1010, 1060, 5) for step in judged(book, at, FIRST)]

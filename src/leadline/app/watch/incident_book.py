@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from leadline.core.model.incident import Change
 
 OPEN_AFTER_S = 10.0  # Judgement: a rule has its own duration; a symptom that is gone by then is a hiccup
+HICCUP_S = 20.0  # Judgement: what was felt for a shorter time and is over nobody need be told of
 CLOSE_AFTER_S = 60.0  # Judgement: as long as nothing was seen it may come back
 REOPEN_WITHIN_S = 900.0  # Judgement: what comes back within a quarter of an hour is the same incident, flapping
 REOPEN_ANY_S = 60.0  # Judgement: and whatever its cause seems to be when it comes back as soon as that
@@ -133,7 +134,7 @@ class IncidentBook:
                 continue
             before = next((one for one in self._waiting if _is_same(one.suspicion.places, suspicion.places)), None)
             first_ns = now_ns if before is None else before.first_ns
-            if now_ns - first_ns < OPEN_AFTER_S * NS_PER_S:
+            if now_ns - first_ns < OPEN_AFTER_S * NS_PER_S or _was_hiccup(suspicion, capture):
                 waiting.append(_Waiting(suspicion, first_ns, now_ns))
             else:
                 steps.append(self._opened(suspicion, now_ns))
@@ -233,6 +234,12 @@ class IncidentBook:
             self._symptoms.pop(known.id, None)
             self._named.pop(known.id, None)
         return steps
+
+
+def _was_hiccup(suspicion: Suspicion, capture: Capture) -> bool:
+    """Whether what users felt was short and is over: it counts as of now for half a minute after it."""
+    is_short = suspicion.was_felt and suspicion.window.duration_s < HICCUP_S
+    return is_short and have_recovered(suspicion.symptoms, capture) is True
 
 
 def _returns(closed: LiveIncident, suspicion: Suspicion, now_ns: int) -> bool:
