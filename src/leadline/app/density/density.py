@@ -28,6 +28,7 @@ from leadline.app.density.instances import (
     site_of,
 )
 from leadline.app.density.model import (
+    ROUND_COUNT_MIN,
     Clause,
     CountLevel,
     CountState,
@@ -37,7 +38,9 @@ from leadline.app.density.model import (
     total_seconds,
 )
 from leadline.app.density.results import Density, keep, stored
+from leadline.app.density.servers import SERVERS, Servers, server_site
 from leadline.app.density.steps import StepRule, counted, next_count
+from leadline.app.measure import benching
 from leadline.app.measure.hosts import Host
 from leadline.app.measure.kept_runs import Kept, begun_run, host_facts, keeping
 from leadline.app.measure.rounds import SILENT, Carried, Carrier, Course, Progress, Talk, measure_rounds
@@ -51,10 +54,12 @@ from leadline.core.model.workload import Workload
 from leadline.core.statistics.resampling import SAMPLE_COUNT_MIN
 from leadline.core.statistics.steady import steady_state
 from leadline.core.system.cgroups import Groups, Hierarchies, InstanceLimits, disk_under, find, remove_leftovers
+from leadline.core.system.enclosures import why_not_apart
+from leadline.core.system.leftovers import temporary_folder
 from leadline.core.system.tools import TOOLS, examine, require_program
 from leadline.stores.runs import RunStore
 
-HOST_ROUNDS_MIN = 3
+KINDS = ("io", "database", "web")  # of workloads whose instances can be added
 SEEDS_BETWEEN = 10_000  # of two rounds, so that every instance has another seed in each
 
 
@@ -105,13 +110,6 @@ def make_plan(request: DensityRequest) -> DensityPlan:
     workload, rule = request.workload, request.rule
     rule.check()
     request.limits.check()
-    if workload.kind != "io":
-        raise UsageError(
-            f"workload {workload.name}",
-            found=f"kind {workload.kind}",
-            expected="io",
-            advice="Instances are processes of fio; databases are not added step by step yet.",
-        )
     if len(workload.io) > 1 and fio.lead_s(workload) and not request.hosts:
         raise UsageError(
             f"workload {workload.name}",
@@ -119,7 +117,15 @@ def make_plan(request: DensityRequest) -> DensityPlan:
             expected="one stream with bursts, or streams without",
             advice="fio stops all streams of an instance in the pause of one; measure it with bench run.",
         )
-    require_program("fio", "fio, which makes the load")
+    if workload.kind not in KINDS or (request.hosts and workload.kind != "io"):
+        raise UsageError(
+            f"workload {workload.name}",
+            found=f"kind {workload.kind}" + (" with --hosts" if request.hosts else ""),
+            expected="io" if request.hosts else f"one of {', '.join(KINDS)}",
+            advice="Machines are loaded by fio; other instances are servers of their own on this machine.",
+        )
+    driver = benching.driver_of(workload)[1].META.program
+    require_program(driver, f"{driver}, which makes the load")
     notes: list[str] = []
     if request.hosts:
         if request.limits.controllers:
@@ -129,17 +135,29 @@ def make_plan(request: DensityRequest) -> DensityPlan:
         site, offered = None, _rate(workload)
         rule = _capped(rule, len(request.hosts), "machines in the file", notes)
     else:
-        site = _site(request)
-        offered = offered_per_s(workload)
+        site = _site(request, notes)
+        offered = _offered_per_s(workload)
         if site.capacity is not None:
             rule = _capped(rule, site.capacity, _fitting(site, request.target.name), notes)
     clauses = _usable(request.clauses, offered, notes)
-    _require_samples(workload, clauses, offered, hosts=bool(request.hosts))
+    _require_samples(workload, clauses, offered, by_rounds=bool(request.hosts) or workload.kind != "io")
     groups, device = _groups(request, notes)
     return DensityPlan(request, site, rule, clauses, offered, tuple(notes), groups, device)
 
 
-def _site(request: DensityRequest) -> InstanceSite:
+def _offered_per_s(workload: Workload) -> float:
+    """Requests or transactions per second one instance asks for; NaN for a closed loop."""
+    if workload.database is not None:
+        rate = workload.database.rate_per_s
+        return float("nan") if rate is None else rate
+    return offered_per_s(workload) if workload.io else float("nan")
+
+
+def _site(request: DensityRequest, notes: list[str]) -> InstanceSite:
+    if request.workload.kind != "io":
+        why = why_not_apart()
+        notes.extend([f"servers share the network and processes of this machine: {why}"] if why else [])
+        return server_site(request.workload, request.target)
     if request.target.kind is not TargetKind.LAB_GUEST:
         return site_of(request.workload, request.target)
     if request.limits.controllers:
@@ -160,6 +178,8 @@ def _rate(workload: Workload) -> float:
 
 
 def _fitting(site: InstanceSite, name: str) -> str:
+    if site.kind == SERVERS:
+        return f"servers of {site.each_bytes / 2**20:.0f} MiB there is room for"
     if site.kind == GUESTS:
         return f"guests there is memory and space for of {name}"
     room_text = (
@@ -203,20 +223,20 @@ def _usable(clauses: Sequence[Clause], offered: float, notes: list[str]) -> tupl
     return kept
 
 
-def _require_samples(workload: Workload, clauses: Sequence[Clause], offered: float, *, hosts: bool) -> None:
+def _require_samples(workload: Workload, clauses: Sequence[Clause], offered: float, *, by_rounds: bool) -> None:
     """Refuse to measure too short to judge anything."""
     timing = workload.timing
     seconds = timing.measure_s * timing.rounds
-    if hosts and timing.rounds < HOST_ROUNDS_MIN:
+    if by_rounds and timing.rounds < ROUND_COUNT_MIN:
         raise UsageError(
             "--rounds",
             found=str(timing.rounds),
-            expected=f"at least {HOST_ROUNDS_MIN} with --hosts: only whole rounds of a machine are known",
-            advice=f"--rounds {HOST_ROUNDS_MIN}",
+            expected=f"at least {ROUND_COUNT_MIN}: only whole rounds of a machine or a server are known",
+            advice=f"--rounds {ROUND_COUNT_MIN}, or better 5 and more: the fewer, the wider the interval.",
         )
     # Instances begin and end within a second: a round has one whole second less than it lasts.
-    lost_s = 0 if hosts else timing.rounds
-    if not hosts and seconds - lost_s < SAMPLE_COUNT_MIN:
+    lost_s = 0 if by_rounds else timing.rounds
+    if not by_rounds and seconds - lost_s < SAMPLE_COUNT_MIN:
         raise UsageError(
             "--seconds and --rounds",
             found=f"{seconds:g} s at each count",
@@ -241,7 +261,7 @@ def _groups(request: DensityRequest, notes: list[str]) -> tuple[Hierarchies | No
         return None, None
     device = None
     if limits.iops is not None:
-        name = request.target.name
+        name = str(temporary_folder()) if request.target.kind is TargetKind.NEW else request.target.name
         device = None if request.target.is_address or "{n}" in name else disk_under(Path(name))
         if device is None:
             raise UsageError(
@@ -383,8 +403,12 @@ class _Work:
         self._plan, self._store, self._whole, self._seed, self._talk = plan, store, whole, whole.seed, talk
         request = plan.request
         groups = None if plan.groups is None else Groups(plan.groups, request.limits, plan.device)
-        self._instances: Instances | Guests | None = None
-        if plan.site is not None and plan.site.kind == GUESTS:
+        self._tool, driver = benching.driver_of(request.workload)
+        self._program = driver.META.program
+        self._instances: Instances | Guests | Servers | None = None
+        if plan.site is not None and plan.site.kind == SERVERS:
+            self._instances = Servers(plan.site, groups)
+        elif plan.site is not None and plan.site.kind == GUESTS:
             self._instances = Guests(plan.site)
         elif plan.site is not None:
             self._instances = Instances(request.workload, request.target, plan.site, groups)
@@ -398,7 +422,7 @@ class _Work:
             workload.plain(),
             seed=self._seed,
             id=f"{self._whole.id}-n{count:04}",
-            tool="fio",
+            tool=self._tool,
             target=f"{count} x {target}",
             host=self._plan.facts,
             notes=(f"{counted(count)} of the density run {self._whole.id}",),
@@ -416,7 +440,7 @@ class _Work:
         return self._judged(carrier.instances())
 
     def _here(self, count: int, kept: Kept, first: bool) -> CountLevel:
-        instances = cast("Instances | Guests", self._instances)
+        instances = cast("Instances | Guests | Servers", self._instances)
         folder = self._store.files_of(kept.run.id)
         self._talk.phase(f"preparing {counted(count)}", 0.0)
         try:
@@ -425,7 +449,9 @@ class _Work:
             if first:
                 raise
             return _failed(count, str(error))
-        carrier = _InstancesCarrier(instances, count, self._plan.request.workload.timing.warm_up_s, folder)
+        carrier = _InstancesCarrier(
+            instances, self._program, count, self._plan.request.workload.timing.warm_up_s, folder
+        )
         with instances.recording(count, folder) as notes:
             self._rounds(carrier, counted(count), self._plan.round_s, kept)
         for path in folder.glob("i*-round-*.json"):
@@ -472,7 +498,8 @@ def _failed(count: int, why: str) -> CountLevel:
 class _InstancesCarrier:
     """Instances that are loaded together; each warms up within each round, since they are judged second by second."""
 
-    instances: Instances | Guests
+    instances: Instances | Guests | Servers
+    program: str
     count: int
     warm_up_s: float
     folder: Path
@@ -484,7 +511,7 @@ class _InstancesCarrier:
         measured = self.instances.measure(self.count, step, self.warm_up_s, self.folder)
         commands = () if self.measured else measured.commands  # of the first round: they are alike
         self.measured.append(measured)
-        version = examine(next(tool for tool in TOOLS if tool.name == "fio")).version
+        version = examine(next(tool for tool in TOOLS if tool.name == self.program)).version
         results, ticks = _all_instances(measured)
         return Carried(results, ticks, commands, version, is_last=bool(measured.errors))
 

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from leadline.app.density.model import Instance, Second
 from leadline.app.measure.honouring import broken_or_none
@@ -39,6 +39,7 @@ from leadline.formats.fio.load import last_report, loads_of
 from leadline.formats.fio.results import after_ramp, bins_histogram, moment_ms
 from leadline.formats.json_documents import json_documents
 
+T = TypeVar("T")
 PREFIX = "leadline-density-"
 LOCK = ".leadline-density.lock"
 NUMBER = "{n}"  # in a target: the number of the instance
@@ -138,7 +139,7 @@ class Instances:
         while len(self.places) < count:
             place = self._place(len(self.places) + 1)
             if self.groups is not None:
-                place.group = self._grouped(self.groups, place.number)
+                place.group = limited(place.number, self.groups.make)
             self.places.append(place)
             try:
                 if self.site.kind == "stretch" and not place.plan.read_only:
@@ -150,18 +151,6 @@ class Instances:
                 if self.site.kind != "stretch":
                     fio.clean(place.plan)
                 raise
-
-    @staticmethod
-    def _grouped(groups: Groups, number: int) -> ControlGroup:
-        try:
-            return groups.make(number)
-        except OSError as error:
-            raise ToolError(
-                f"control group of instance {number}",
-                found=str(error),
-                expected="limits the kernel takes",
-                advice="Leave out --cpus, --memory or --iops.",
-            ) from error
 
     def _place(self, number: int) -> InstancePlace:
         if self.site.kind == "each":
@@ -203,6 +192,23 @@ class Instances:
             self._lock.close()
             self._lock = None
         return left
+
+
+def limited(number: int, setting: Callable[[int], T]) -> T:
+    """What ``setting`` gives of the control group of an instance.
+
+    Raises:
+        ToolError: the kernel refuses it.
+    """
+    try:
+        return setting(number)
+    except OSError as error:
+        raise ToolError(
+            f"control group of instance {number}",
+            found=str(error),
+            expected="limits the kernel takes",
+            advice="Leave out --cpus, --memory or --iops.",
+        ) from error
 
 
 def left_behind(parent: Path) -> list[Path]:

@@ -23,10 +23,19 @@ def changed(
     """
     plain = workload.plain()
     streams: list[dict[str, Any]] = plain.get("io", [])
+    if size is not None and not workload.io:
+        raise UsageError(
+            "--set-size",
+            found=f"workload {workload.name}, which is no I/O",
+            expected="a workload of I/O",
+            advice="How much data a server has is in its workload file: database.scale, web.page.",
+        )
     if size is not None:
         plain["io_settings"] = {**plain.get("io_settings", {}), "working_set": size}
         streams = [{key: value for key, value in stream.items() if key != "working_set"} for stream in streams]
-    if rate_per_s is not None:
+    if rate_per_s is not None and workload.database is not None:
+        plain["database"] = {**plain["database"], "rate_per_s": rate_per_s}
+    elif rate_per_s is not None:
         streams = _rated(workload, streams, rate_per_s)
     if streams:
         plain["io"] = streams

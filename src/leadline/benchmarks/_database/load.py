@@ -198,7 +198,8 @@ def start(plan: LoadPlan, folder: Path) -> None:
     if place.is_made:
         log = plan.places.get(LOG_PLACE)
         apart = None if log is None else Path(log.path)
-        _server_of(plan).start(Path(place.path), folder / f"{settings.engine}.txt", settings.clients, apart)
+        output = folder / f"{settings.engine}.txt"
+        _server_of(plan).start(Path(place.path), output, settings.clients, apart, plan.enclosure)
 
 
 def stop(plan: LoadPlan) -> bool:

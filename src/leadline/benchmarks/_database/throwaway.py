@@ -10,6 +10,7 @@ from typing import Protocol
 
 from leadline.core.contracts.load_target import NEW
 from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.system.enclosures import OPEN, Enclosure
 from leadline.core.system.leftovers import forget, identify, note, temporary_folder
 from leadline.core.system.opened import printable
 
@@ -33,8 +34,10 @@ class ServerModule(Protocol):
     def dsn_of(self, base: Path) -> dict[str, str]:
         """How the server is reached."""
 
-    def start(self, base: Path, output: Path, client_count: int, log: Path | None = None) -> None:
-        """Make and start it, its log in a folder of its own where one is named."""
+    def start(
+        self, base: Path, output: Path, client_count: int, log: Path | None = None, within: Enclosure = OPEN
+    ) -> None:
+        """Make it and start it within an enclosure, its log in a folder of its own where one is named."""
 
     def stop(self, base: Path) -> None:
         """End and remove it."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from leadline.benchmarks._database import mysql_client
 from leadline.benchmarks._database.throwaway import START_S, failed, free_base, make_folder, remove_folder
 from leadline.core.system import dsn
+from leadline.core.system.enclosures import OPEN, Enclosure
 from leadline.core.system.processes import POLL_S, running, wait
 from leadline.core.system.secret import Secret
 from leadline.core.system.tools import require_program
@@ -59,7 +60,7 @@ def dsn_of(base: Path) -> dict[str, str]:
     }
 
 
-def start(base: Path, output: Path, client_count: int, log: Path | None = None) -> None:
+def start(base: Path, output: Path, client_count: int, log: Path | None = None, within: Enclosure = OPEN) -> None:
     """Make the system tables, start the server and make its database; `stop` must follow, whatever happens.
 
     Raises:
@@ -80,7 +81,9 @@ def start(base: Path, output: Path, client_count: int, log: Path | None = None) 
     command += [f"--max-connections={client_count + _SPARE_CONNECTIONS}"]
     size_before = output.stat().st_size
     # Nothing of it is kept, so it need not write its pages before it ends.
-    server = _servers[str(base)].enter_context(running(command, output=output, folder=base, stop_signal=signal.SIGKILL))
+    server = _servers[str(base)].enter_context(
+        running(within.around(command), output=output, folder=base, stop_signal=signal.SIGKILL)
+    )
     _wait_until_ready(server, output, size_before)
     mysql_client.ask(dsn.together(dsn_of(base) | {"dbname": ""}), Secret(), f"create database {DATABASE}")
 

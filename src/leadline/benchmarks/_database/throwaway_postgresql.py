@@ -16,6 +16,7 @@ from pathlib import Path
 
 from leadline.benchmarks._database.throwaway import START_S, failed, free_base, make_folder, remove_folder
 from leadline.core.model.errors import ToolError
+from leadline.core.system.enclosures import OPEN, Enclosure
 from leadline.core.system.processes import POLL_S, running, wait
 from leadline.core.system.tools import require_program
 
@@ -50,7 +51,7 @@ def dsn_of(base: Path) -> dict[str, str]:
     return {"host": str(base), "port": "5432", "user": OWNER, "dbname": "postgres"}
 
 
-def start(base: Path, output: Path, client_count: int, log: Path | None = None) -> None:
+def start(base: Path, output: Path, client_count: int, log: Path | None = None, within: Enclosure = OPEN) -> None:
     """Make a cluster and start its server, its WAL in ``log`` if named; `stop` must follow, whatever happens.
 
     Raises:
@@ -75,7 +76,7 @@ def start(base: Path, output: Path, client_count: int, log: Path | None = None) 
         "track_io_timing": "on",
     }
     words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-    command = _as_owner("postgres", "-D", str(data), *words)
+    command = within.around(_as_owner("postgres", "-D", str(data), *words))
     server = _servers[str(base)].enter_context(running(command, output=output, folder=base, stop_signal=signal.SIGQUIT))
     _wait_until_ready(server, data / "postmaster.pid", output)
 

@@ -31,6 +31,7 @@ from leadline.core.contracts.honoured import Load
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.result import Tick, Watch
 from leadline.core.model.workload import Workload
+from leadline.core.system.enclosures import OPEN, Enclosure
 from leadline.core.system.opened import Identity, Targets
 from leadline.core.system.secret import Secret
 
@@ -70,6 +71,7 @@ class LoadPlan:
     ``secret`` is the password of the target: it is nowhere else, and is neither shown nor stored.
     ``driver`` carries the plan out where the workload alone does not say who does: in a guest of a lab.
     ``targets`` are the places of this machine, open and locked from prepare to clean.
+    ``enclosure`` is what a server that prepare makes runs in.
     """
 
     workload: Workload
@@ -82,6 +84,7 @@ class LoadPlan:
     secret: Secret = field(default_factory=Secret, repr=False, compare=False)
     driver: Benchmark | None = field(default=None, repr=False, compare=False)
     targets: Targets = field(default_factory=Targets, repr=False, compare=False)
+    enclosure: Enclosure = field(default=OPEN, repr=False, compare=False)
 
     @property
     def written_bytes(self) -> int:

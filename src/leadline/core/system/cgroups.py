@@ -181,17 +181,34 @@ class Groups:
         Raises:
             OSError: the kernel refuses it.
         """
+        group = self.make_open(number)
+        self.limit(number)
+        return group
+
+    def make_open(self, number: int) -> ControlGroup:
+        """The group of an instance, without limits yet.
+
+        Raises:
+            OSError: the kernel refuses it.
+        """
         parents = dict.fromkeys(self._where.folders.values())
         group = ControlGroup(tuple(parent / f"{self._name}-{number}" for parent in parents))
         self._groups.append(group)
         for folder in group.folders:
             folder.mkdir()
+        return group
+
+    def limit(self, number: int) -> None:
+        """Set the limits of an instance's group.
+
+        Raises:
+            OSError: the kernel refuses them.
+        """
         for name, texts in self._settings().items():
             controller, file = name
             folder = self._where.folders[controller] / f"{self._name}-{number}"
             for text in texts:
                 (folder / file).write_text(text)
-        return group
 
     def _settings(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """(controller, file) -> what is written to it, one write each."""

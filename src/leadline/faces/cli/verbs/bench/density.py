@@ -30,6 +30,9 @@ Examples:
   LEADLINE_HOME=runs leadline bench density my.yaml --on lab:examples/lab/density.yaml --rate 200 --max 8 \
 --service-level 'p95<=50ms, per_s>=0.95 of offered'
 
+  LEADLINE_HOME=runs leadline bench density pgbench --on /srv/scratch --rate 40 --cpus 0.5 --memory 512m \
+--service-level 'p95<=50ms, per_s>=0.9 of offered' --rounds 5
+
   LEADLINE_HOME=runs leadline bench density --compare 20260101 last
 """
 _NAME = "bench density"
@@ -50,7 +53,7 @@ def command(
         ),
     ] = None,
     on: Annotated[
-        str, typer.Option("--on", help="Folder, file, device, nbd://..., or a guest as lab:FILE; {n} is the number.")
+        str, typer.Option("--on", help="Folder, file, device, nbd://..., lab:FILE, or `new` for servers; {n}: number.")
     ] = ".",
     destroy: Destroy = None,
     rate: Annotated[
@@ -96,9 +99,10 @@ def command(
 ) -> None:
     """How many such VMs fit? Add instances until the service level of one breaks.
 
-    The count doubles until the service level surely breaks, then the gap is halved. Instances are processes of fio,
-    each with data of its own, limited by control groups when asked; or guests of a lab; or machines. Every count is
-    kept as a run.
+    The count doubles until the service level surely breaks, then the gap is halved. Instances of I/O are processes of
+    fio with data of their own, guests of a lab, or machines. Instances of a database or of web pages are servers, each
+    in namespaces of its own, with a client beside it. Control groups limit them when asked. Every count is kept as a
+    run.
     """
     from leadline.app.density.density import DensityRequest, make_plan, resume_plan
     from leadline.app.density.model import parse_service_level
@@ -202,6 +206,9 @@ def _places(plan: DensityPlan) -> list[str]:
     each, most = site.each_bytes / 2**20, site.each_bytes * plan.rule.most / 2**30
     if site.kind == "folder":
         return [f"makes a folder of its own in {request.target.name}: {each:,.0f} MiB each, at most {most:.2f} GiB"]
+    if site.kind == "servers":
+        place = f"makes a folder of its own in {request.target.name if request.target.name != 'new' else 'TMPDIR'}"
+        return [f"{place}: {each:,.0f} MiB each, at most {most:.2f} GiB", *site.plan.notes[:1]]
     if site.kind == "guests":
         return [*site.plan.notes[:1], f"boots such guests as they are needed, {each:,.0f} MiB of disks each"]
     action = "reads" if site.plan.read_only else "OVERWRITES"
