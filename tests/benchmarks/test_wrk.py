@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from leadline.app.measure.benching import driver_of, plan, run
+from leadline.app.measure.benching import capture_of, driver_of, plan, run
 from leadline.benchmarks import wrk
 from leadline.benchmarks._web import throwaway_nginx
 from leadline.benchmarks._web.wrk_script import SECOND, script_of
@@ -103,13 +103,13 @@ def test_a_workload_becomes_words() -> None:
     assert driver_of(workload())[0] == "wrk"
     settings = wrk.settings_of(workload())
     words = wrk.command(settings, Step("round-1", 5.4, 7), "http://h/")
-    assert words == ["wrk", "-t", "2", "-c", "4", "-d", "5s", "-s", "leadline.lua", "http://h/"]
+    assert words == ["wrk", "-t", "2", "-c", "4", "-d", "5s", "-s", "round-1.lua", "http://h/"]
     assert find_workload("web-pages").web == wrk.settings_of(workload("connections: 16"))
 
 
 def test_the_script_cannot_be_left_by_a_url() -> None:
     settings = wrk.settings_of(workload())
-    script = script_of(settings, 'http://h/"]]--%5')
+    script = script_of(settings, 'http://h/"]]--%5', "round-1/wrk.json")
     assert "http" not in script
     assert 'file:write("\\123\\034' in script
 
@@ -227,6 +227,9 @@ def test_a_run_has_every_request_and_leaves_nothing(tmp_path: Path) -> None:
         assert len(part.ticks) >= 1
         assert sum(tick.per_s for tick in part.ticks) <= document["requests"] + 4 + 1
     assert not any("honoured" in note for note in done.notes)
+    recorded = capture_of(done.id, store)
+    assert [result.operations[0].count for result in recorded.results] == [each["requests"] for each in documents]
+    assert {source.importer for source in recorded.sources} >= {"wrk"}
 
 
 @pytest.mark.real
@@ -352,7 +355,7 @@ def test_a_kill_leaves_nothing_that_the_next_start_does_not_remove(
             assert killed.poll() is None
         base = folder / throwaway_nginx.FOLDER
         deadline = time.monotonic() + 10.0
-        while not (talk / "round-1" / "wrk.txt").is_file() and time.monotonic() < deadline:
+        while not (talk / "round-1.txt").is_file() and time.monotonic() < deadline:
             time.sleep(0.05)
         assert base.is_dir()
         killed.send_signal(signal.SIGKILL)

@@ -35,7 +35,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from leadline.benchmarks._web import throwaway_nginx
-from leadline.benchmarks._web.wrk_script import DOCUMENT, SECOND, script_of
+from leadline.benchmarks._web.wrk_script import SECOND, script_of
 from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.honoured import WebLoad
 from leadline.core.contracts.load_target import Target, TargetKind
@@ -52,7 +52,7 @@ META = BenchmarkMeta(program="wrk", kind="web")
 
 PLACE = "web"
 SCHEME = "http://"
-SCRIPT = "leadline.lua"
+DOCUMENT = "wrk.json"
 URL_CHARACTERS_MAX = 2000  # Judgement: longer ones are refused by many servers
 
 
@@ -129,14 +129,15 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     Raises:
         ToolError: wrk is missing or fails; no request is answered, or all of them with errors.
     """
-    step_folder = folder / step.label
-    step_folder.mkdir(exist_ok=True)
-    settings, url = settings_of(plan.workload), _url(plan)
-    (step_folder / SCRIPT).write_text(script_of(settings, url), encoding="utf-8")
-    document = step_folder / DOCUMENT
+    document = folder / step.label / DOCUMENT
+    document.parent.mkdir(exist_ok=True)
     document.unlink(missing_ok=True)
+    settings, url = settings_of(plan.workload), _url(plan)
+    # Beside the step's folder, of which all files are recordings.
+    script = folder / f"{step.label}.lua"
+    script.write_text(script_of(settings, url, f"{step.label}/{DOCUMENT}"), encoding="utf-8")
     words = command(settings, step, url)
-    load = ToolCommand(words, step_folder / "wrk.txt", variables={"LC_ALL": "C"})
+    load = ToolCommand(words, folder / f"{step.label}.txt", variables={"LC_ALL": "C"})
     ticks, ended_early = follow(load, step.duration_s, _ticks(settings.threads), watch, lambda: _failed(load, url))
     if not document.is_file():
         raise _failed(load, url)
@@ -159,7 +160,7 @@ def command(settings: Web, step: Step, url: str) -> list[str]:
     """Return the command of one run; wrk takes whole seconds."""
     seconds = max(round(step.duration_s), 1)
     shape = ["-t", str(settings.threads), "-c", str(settings.connections), "-d", f"{seconds}s"]
-    return ["wrk", *shape, "-s", SCRIPT, url]
+    return ["wrk", *shape, "-s", f"{step.label}.lua", url]
 
 
 def _url(plan: LoadPlan) -> str:

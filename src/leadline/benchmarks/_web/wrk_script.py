@@ -10,7 +10,6 @@ import json
 from leadline.core.model.workload import Web
 from leadline.formats.wrk.report import ERRORS, MARK
 
-DOCUMENT = "wrk.json"
 SECOND = "leadline-second"  # begins a line of a thread: the second since its first request, and requests in it
 
 # `request` is called for every request, in the environment of its thread. `done` is called once, in another. The clock
@@ -60,13 +59,13 @@ end
 """
 
 
-def script_of(web: Web, url: str) -> str:
-    """Return the script of a load, whose document says what was asked."""
+def script_of(web: Web, url: str, document: str) -> str:
+    """Return the script of a load, which writes ``document`` in the end: what was asked, and what came out."""
     asked = {MARK: 1, "url": url, "connections": web.connections, "threads": web.threads}
     plain = json.dumps(asked).removesuffix("}").encode()
     replaced = {
         "ASKED": "".join(f"\\{byte:03d}" for byte in plain),  # whatever stands in the URL, it is text for Lua
-        "DOCUMENT": DOCUMENT,
+        "DOCUMENT": document,
         "SECOND": SECOND,
         "{ERRORS}": "{" + ", ".join(f'"{name}"' for name in ERRORS) + "}",
     }
