@@ -16,7 +16,7 @@ WHEEL=""
 # Packages, and the program each is there for.
 PACKAGES_TEST="sysstat:sadf procps:vmstat fio:fio postgresql:postgres postgresql-contrib:pgbench chromium:chromium \
 ioping:ioping iproute2:ip ethtool:ethtool"
-PACKAGES_ALL="sysbench:sysbench mariadb-server-core:mariadbd mariadb-client-core:mariadb iperf3:iperf3 \
+PACKAGES_ALL="sysbench:sysbench wrk:wrk mariadb-server-core:mariadbd mariadb-client-core:mariadb iperf3:iperf3 \
 sockperf:sockperf iputils-ping:ping debootstrap:debootstrap fuse3:fusermount3 libnbd-bin:nbdinfo \
 qemu-system-common:qemu-storage-daemon qemu-system-x86:qemu-system-x86_64 qemu-utils:qemu-img busybox-static:busybox \
 nbdkit:nbdkit shellcheck:shellcheck perftest:ib_send_lat stress-ng:stress-ng nftables:nft faketime:faketime pgbadger:pgbadger"
@@ -131,6 +131,15 @@ install_packages() {
     # shellcheck disable=SC2086
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; } \
         >/dev/null || say "could not install$missing; going on without"
+}
+
+# The program of the throw-away web server; the service that comes with it must not answer at port 80 of this machine.
+install_nginx() {
+    if have nginx; then return 0; fi
+    systemctl mask --quiet nginx 2>/dev/null || true
+    install_packages "nginx-light:nginx"
+    systemctl unmask --quiet nginx 2>/dev/null || true
+    systemctl disable --quiet nginx 2>/dev/null || true
 }
 
 # govmomi's vCenter simulator, which the tests of the vCenter collector talk to.
@@ -250,6 +259,7 @@ test | all)
 esac
 if [ "$LEVEL" = all ]; then
     install_packages "$PACKAGES_ALL"
+    install_nginx
     [ -e /usr/include/nbdkit-plugin.h ] || install_packages "nbdkit-plugin-dev:nbdkit-plugin.h"
     unpack_sshd
     unpack_kernel

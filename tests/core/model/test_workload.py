@@ -56,13 +56,13 @@ def test_a_mistake_is_named_with_line_and_column(text: str, where: str, what: st
 
 
 def test_a_file_has_exactly_one_of_the_sections() -> None:
-    assert KINDS == ("io", "database", "network", "latency", "flush")
+    assert KINDS == ("io", "database", "network", "latency", "flush", "web")
     for kind in KINDS:
         text = f"name: x\n{kind}: {'[{}]' if kind == 'io' else '{}'}\n"
         assert parse_workload(text, "f").kind == kind
         for other in set(KINDS) - {kind}:
             both = f"{text}{other}: {'[{}]' if other == 'io' else '{}'}\n"
-            with pytest.raises(InputError, match="exactly one of io, database, network, latency and flush"):
+            with pytest.raises(InputError, match="exactly one of io, database, network, latency, flush and web"):
                 parse_workload(both, "f")
 
 

@@ -32,7 +32,7 @@ TOOLS = frozenset(
     "pgbench pg_test_fsync sysbench psql mysql virsh pveperf xentop ceph lsblk df mount dmsetup nfsiostat netstat ss "
     "iotop collectl perf blktrace biolatency biosnoop ext4slower offcputime vsish esxcli hdparm dd iperf3 numastat "
     "Get-Stat typeperf cat tail head kubectl docker nvidia-smi getenforce sestatus systeminfo fsutil powercfg "
-    "chronyc w32tm Get-NetAdapterRss Get-NetAdapterAdvancedProperty Get-SpeculationControlSettings".split()
+    "chronyc w32tm wrk wrk2 Get-NetAdapterRss Get-NetAdapterAdvancedProperty Get-SpeculationControlSettings".split()
 )
 _WITH_INTERVAL = frozenset({"iostat", "vmstat", "mpstat", "pidstat", "sar", "dstat", "dool"})
 _BEFORE = frozenset({"sudo", "time", "nice", "watch", "env", "nohup", "taskset", "stdbuf", "script", "-n"})

@@ -1,9 +1,9 @@
 """Whether the load that was there is the load a workload asked for: key by key, from counts, never from options.
 
 A tool may drop an option without a word, round it, or read another unit. So drivers deliver what their tool counted
-(`StreamLoad`, `DatabaseLoad`), whatever the tool, and `compare` sets it beside the workload. A run has failed when one
-key was not honoured. A device or server that is too slow for an offered rate is no such key: every request that may be
-in flight is in flight then, and the run says so in a note.
+(`StreamLoad`, `DatabaseLoad`, `WebLoad`), whatever the tool, and `compare` sets it beside the workload. A run has
+failed when one key was not honoured. A device or server that is too slow for an offered rate is no such key: every
+request that may be in flight is in flight then, and the run says so in a note.
 
 Source: Little, A Proof for the Queuing Formula L = λW (1961), for requests in flight; fio HOWTO, iodepth distributions.
 """
@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from leadline.core.contracts.honoured_bursts import OverTime, Phases, phases
 from leadline.core.model.errors import ToolError
-from leadline.core.model.workload import Burst, Database, Rates, Stream, Workload
+from leadline.core.model.workload import Burst, Database, Rates, Stream, Web, Workload
 
 SIGMAS = 4.0  # one deviation in 16,000 by chance: independent requests of known shares and rates
 RATE_PCT = 5.0  # Judgement: begin and end of a round, and fio's whole microseconds between two requests
@@ -31,6 +31,7 @@ FULL_SHARE = 0.7  # Judgement: so many of the requests that may be in flight: th
 CPU_FULL_PCT = 80.0  # Judgement: the tool, or the machine, is at the end of its CPU
 THINK_LOW, THINK_HIGH, THINK_SLACK_S = 0.8, 2.0, 0.001  # Judgement: a timer wakes late, never early
 TIME_PCT, TIME_SLACK_S = 5.0, 2.0  # Judgement: a tool counts whole seconds and ends what is under way
+HEADER_BYTES_MAX = 1024  # Judgement: nginx's own header of a file has about 250 bytes
 BURST_PCT = 25.0  # Judgement: of a burst's and a pause's length
 BURST_RATE_PCT = 25.0  # Judgement: of the rate inside bursts, whose ends are known to one sample
 SPARSE_PER_S = 20.0  # Judgement: below so many operations per second a gap between two is no pause
@@ -99,7 +100,24 @@ class DatabaseLoad:
     most: float = math.nan
 
 
-Load = StreamLoad | DatabaseLoad
+@dataclass(frozen=True, slots=True)
+class WebLoad:
+    """What a web load really did.
+
+    Attributes:
+        busy_s: the latencies of all requests added up: divided by the duration, requests in flight.
+        received_bytes: of all responses, with their headers.
+        is_our_page: the server is ours and serves the page that the workload asks for.
+    """
+
+    duration_s: float
+    requests: float
+    busy_s: float
+    received_bytes: float
+    is_our_page: bool
+
+
+Load = StreamLoad | DatabaseLoad | WebLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +154,10 @@ def compare(
             if isinstance(load, DatabaseLoad):
                 checks += _database(workload.database, load, duration_s)
         return tuple(checks)
+    if workload.web is not None:
+        return tuple(
+            check for load in loads if isinstance(load, WebLoad) for check in _web(workload.web, load, duration_s)
+        )
     there = {load.name: load for load in loads if isinstance(load, StreamLoad)}
     for stream in workload.io if there else ():
         counted = there.get(stream.name)
@@ -485,6 +507,28 @@ def _transactions(database: Database, rate: float, load: DatabaseLoad) -> LoadCh
         state = LoadState.NOT_REACHED
         text += f", because all {database.clients} clients wait: a transaction takes {1000.0 * _each_s(load):.3g} ms"
     return LoadCheck("", "rate_per_s", f"{rate:,.4g}/s", text, state)
+
+
+def _web(web: Web, load: WebLoad, duration_s: float) -> list[LoadCheck]:
+    """Check the length, the connections by Little's law, and the size of the page by the bytes of a response."""
+    checks = []
+    if not math.isnan(duration_s):
+        fits = abs(load.duration_s - duration_s) <= _slack(duration_s, TIME_PCT, TIME_SLACK_S)
+        checks.append(LoadCheck("", "measure_s", f"{duration_s:.3g} s", f"{load.duration_s:.3g} s", _state(fits)))
+    if load.requests <= 0 or not load.duration_s > 0:
+        return [*checks, LoadCheck("", "connections", f"{web.connections}", "no request", LoadState.BROKEN)]
+    # Judgement: half of them; wrk's own work between a response and the next request is not in a latency.
+    at_once = load.busy_s / load.duration_s
+    fits = 0.5 * min(web.connections, load.requests) <= at_once <= LITTLE_HIGH * web.connections
+    measured = f"{at_once:.3g} requests in flight (rate x latency)"
+    checks.append(LoadCheck("", "connections", f"{web.connections}", measured, _state(fits)))
+    if load.is_our_page:
+        each = load.received_bytes / load.requests
+        cut = web.connections * (web.page + HEADER_BYTES_MAX) / load.requests  # under way when the round ends
+        fits = web.page <= each <= web.page + HEADER_BYTES_MAX + cut
+        measured = f"{each:,.0f} bytes of each response, with its header"
+        checks.append(LoadCheck("", "page", f"{web.page:,} bytes", measured, _state(fits)))
+    return checks
 
 
 def _each_s(load: DatabaseLoad) -> float:

@@ -1,7 +1,7 @@
 """Workloads: a description of load that drives a real tool, a replay or a simulator alike.
 
 A file holds exactly one section that says what is loaded: I/O streams (``io``), a database, a network, the latency of
-single requests, or what flushing costs. ``docs/guides/workloads.md`` explains every key with examples.
+single requests, what flushing costs, or a web server. ``docs/guides/workloads.md`` explains every key with examples.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h)?")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0}
+PAGE_BYTES_MAX = 64 * 1024**2  # Judgement: larger is a download, of which a round has too few for percentiles
 WHAT, GUIDE = "a workload file", "docs/guides/workloads.md"
 # Shipped workloads by names they had: fio does the I/O of a database, and the name says so.
 RENAMED = {
@@ -332,6 +333,34 @@ class Flush(BaseModel):
     tool: Literal["pg_test_fsync"] = "pg_test_fsync"
 
 
+class Web(BaseModel):
+    """A web load: wrk asks for one page on every connection, and asks again as soon as it has it.
+
+    That is a closed loop, so there is no rate. ``page`` is how large the page of a throw-away server is.
+    """
+
+    model_config = _STRICT
+
+    connections: Annotated[int, Field(ge=1, le=10_000)] = 16
+    threads: Annotated[int, Field(ge=1, le=256)] = 2
+    page: Annotated[Size, Field(ge=1, le=PAGE_BYTES_MAX)] = 16 * 1024
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_rate(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        if isinstance(given, dict) and {"rate", "rate_per_s"} & set(given):
+            message = "wrk offers no rate: each connection asks again as soon as it has the page. Leave the rate out"
+            raise ValueError(message)
+        return given
+
+    @model_validator(mode="after")
+    def _shares(self) -> Web:
+        if self.connections % self.threads:
+            message = f"each of {self.threads} threads has as many connections: make connections a multiple of threads"
+            raise ValueError(message)
+        return self
+
+
 class Steadiness(BaseModel):
     """When the warm-up is over: ``window_count`` windows whose means spread and drift little.
 
@@ -373,6 +402,7 @@ class Workload(BaseModel):
     network: Annotated[Network | None, _SECTION] = None
     latency: Annotated[Latency | None, _SECTION] = None
     flush: Annotated[Flush | None, _SECTION] = None
+    web: Annotated[Web | None, _SECTION] = None
     timing: Timing = Timing()
     steady: Steadiness = Steadiness()
 

@@ -64,6 +64,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool("go-tpc", ("version",), GO_TPC, "loading a database with TPC-C or TPC-H", _RELEASE),
     Tool("mariadbd", ("--version",), "mariadb-server-core", "bench run --on new with engine mysql"),
     Tool("mariadb", ("--version",), "mariadb-client-core", "loading MySQL with sysbench"),
+    Tool("wrk", ("-v",), "wrk", "loading a web server (bench run web-pages)"),
+    Tool("nginx", ("-v",), "nginx-light", "bench run web-pages --on new"),
     Tool("iperf3", ("--version",), "iperf3", "loading a network (leadline bench)"),
     Tool("sockperf", ("--version",), "sockperf", "latency of a network, idle and under load (leadline bench)"),
     Tool("ping", ("-V",), "iputils-ping", "the largest packet that passes a network (leadline bench)"),

@@ -32,6 +32,8 @@ VERB_NEEDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("bench run", "tpcc and tpch", ("go-tpc",)),
     ("bench run", "MySQL", ("mariadb",)),
     ("bench run", "MySQL --on new", ("mariadbd",)),
+    ("bench run", "a web server", ("wrk",)),
+    ("bench run", "a web server --on new", ("nginx",)),
     ("bench run", "a network", ("iperf3", "sockperf", "ping", "ip")),
     ("bench run", "RDMA", ("ib_send_lat",)),
     ("bench sweep", "", ("fio",)),

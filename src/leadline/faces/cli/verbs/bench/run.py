@@ -32,11 +32,14 @@ Examples:
 
   LEADLINE_HOME=runs leadline bench run network --on db2
 
+  LEADLINE_HOME=runs leadline bench run web-pages --on new
+
   LEADLINE_HOME=runs leadline bench run hci-4k-read --on lab:examples/lab/pvscsi-vs-lsi.yaml:lsi --set-size 64m
 
   leadline bench run hci-8k-50-50 --hosts hosts.txt --set-size 8m --seconds 2 --rounds 1 --warm-up 0 --yes
 """
 WORSE = 1
+_SERVERS = ("network", "web")  # kinds of workloads that load a server, and fill nothing
 
 
 def command(
@@ -48,7 +51,7 @@ def command(
         typer.Option(
             "--on",
             help="Folder, file, device, nbd://HOST:PORT/EXPORT, a guest as lab:FILE:GUEST/DISK; for a database `new`, "
-            "a folder or a DSN; for a network `new` or HOST.",
+            "a folder or a DSN; for a network `new` or HOST; for the web `new`, a folder or http://HOST/PAGE.",
             show_default=False,
         ),
     ] = None,
@@ -182,7 +185,7 @@ def _plan_lines(plan: LoadPlan, repeat: int) -> Iterator[str]:
 
     yield f"Plan: {plan.workload.name} on {plan.target.name}"
     for name, place in plan.places.items():
-        if plan.workload.kind == "network":
+        if plan.workload.kind in _SERVERS:
             server = "start and end a server" if place.is_made else "the server"
             yield f"  {name}: {server} at {place.path}"
             continue
@@ -191,7 +194,7 @@ def _plan_lines(plan: LoadPlan, repeat: int) -> Iterator[str]:
     for note in (*plan.notes, *notes_in_short(plan.workload)):
         yield f"  note: {note}"
     timing = plan.workload.timing
-    filling = f"filling {plan.written_bytes / 2**30:.2f} GiB, then " if plan.workload.kind != "network" else ""
+    filling = f"filling {plan.written_bytes / 2**30:.2f} GiB, then " if plan.workload.kind not in _SERVERS else ""
     yield (
         f"  time: {filling}at most {expected_s(plan.workload):.0f} s "
         f"(warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)"
