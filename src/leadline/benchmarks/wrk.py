@@ -120,7 +120,8 @@ def prepare(plan: LoadPlan, folder: Path, say: Say) -> None:
     place, settings = plan.places[PLACE], settings_of(plan.workload)
     if place.is_made:
         say(f"starting nginx with a page of {settings.page:,} bytes")
-        throwaway_nginx.start(Path(place.path), folder / "nginx.txt", settings.page, settings.connections)
+        output = folder / "nginx.txt"
+        throwaway_nginx.start(Path(place.path), output, settings.page, settings.connections, plan.enclosure)
 
 
 def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
@@ -137,6 +138,9 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     script = folder / f"{step.label}.lua"
     script.write_text(script_of(settings, url, f"{step.label}/{DOCUMENT}"), encoding="utf-8")
     words = command(settings, step, url)
+    place = plan.places[PLACE]
+    if place.is_made:
+        words = plan.enclosure.beside(throwaway_nginx.process_of(Path(place.path)), words)
     load = ToolCommand(words, folder / f"{step.label}.txt", variables={"LC_ALL": "C"})
     ticks, ended_early = follow(load, step.duration_s, _ticks(settings.threads), watch, lambda: _failed(load, url))
     if not document.is_file():
@@ -144,7 +148,7 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     report = report_of(json.loads(document.read_text(encoding="utf-8")), str(document))
     if not ended_early:
         _require_pages(report, url)
-    loads = () if ended_early else (_load_of(report, is_our_page=plan.places[PLACE].is_made),)
+    loads = () if ended_early else (_load_of(report, is_our_page=place.is_made),)
     version = examine(next(tool for tool in TOOLS if tool.name == "wrk")).version
     return Measured((document,), tuple(ticks or _whole(report)), (tuple(words),), version, ended_early, loads)
 

@@ -176,7 +176,7 @@ def test_machines_are_instances_and_one_that_is_gone_is_told(servers: list[tuple
         ({"rounds": 1, "seconds": 10.0, "rate": 50.0}, "at least 11 s in all"),
         ({"rate": 50.0, "limits": InstanceLimits(memory_bytes=1)}, "32 MiB"),
         ({"rate": 50.0, "rule": StepRule(start=9, most=8)}, "--max"),
-        ({"workload": "postgresql-transactions", "hosts": (Host("a", "/"),)}, "kind database with --hosts"),
+        ({"workload": "postgresql-transactions", "hosts": (Host("a", "/"),)}, "with --hosts; expected io"),
         ({"workload": "intersystems-io"}, "bursts beside other streams"),
         ({"rate": 50.0, "hosts": (Host("a", "/"),), "rounds": 1}, "at least 3: only whole rounds"),
         ({"rate": 50.0, "hosts": (Host("a", "/"),), "limits": InstanceLimits(cpus=1.0)}, "machines as they are"),

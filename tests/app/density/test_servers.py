@@ -25,6 +25,10 @@ needs_mariadb = pytest.mark.skipif(
     find_program("mariadbd") is None or find_program("sysbench") is None, reason="MariaDB or sysbench is not installed"
 )
 
+needs_nginx = pytest.mark.skipif(
+    find_program("nginx") is None or find_program("wrk") is None, reason="nginx or wrk is not installed"
+)
+
 
 @pytest.fixture
 def on() -> Iterator[Path]:
@@ -119,6 +123,21 @@ def test_sysbench_on_a_mariadb_of_each(on: Path, tmp_path: Path) -> None:
     done = run_density(make_plan(request_of(workload, on)), store, seed=1)
     assert [level.state for level in done.by_count] == [CountState.HELD, CountState.HELD]
     assert store.get(done.by_count[1].run).tool == "sysbench"
+    assert list(on.iterdir()) == []
+
+
+@pytest.mark.real
+@pytest.mark.slow
+@needs_nginx
+def test_web_servers_each_in_a_network_of_its_own(on: Path, tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "home")
+    text = "name: pages\ntiming: {warm_up_s: 1, measure_s: 2, rounds: 3}\nweb: {connections: 2, threads: 1, page: 4k}\n"
+    done = run_density(make_plan(request_of(parse_workload(text, "t"), on, level="p50<=2s")), store, seed=1)
+    assert [level.state for level in done.by_count] == [CountState.HELD, CountState.HELD]
+    run = store.get(done.by_count[1].run)
+    assert run.tool == "wrk"
+    assert ("nsenter" in run.commands[0][0]) is not bool(why_not_apart())
+    assert all(rate > 10.0 for rate in done.by_count[1].instance_per_s)
     assert list(on.iterdir()) == []
 
 

@@ -16,11 +16,13 @@ import secrets
 import socket
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.benchmarks._database.throwaway import START_S, failed, make_folder, remove_folder
 from leadline.core.contracts.load_target import NEW
 from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.system.enclosures import OPEN, Enclosure
 from leadline.core.system.leftovers import temporary_folder
 from leadline.core.system.opened import printable
 from leadline.core.system.processes import POLL_S, running
@@ -31,6 +33,7 @@ FOLDER = "leadline-bench-web"
 PAGE = "page"
 HOST = "127.0.0.1"
 EMPTY_BYTES = 1024**2  # Judgement: its log and empty folders, with room
+CONNECT_S = 5.0  # Judgement: for one page of a server on this machine
 PORT_TRIES = 5  # another program may take a free port before nginx does
 SPARE_CONNECTIONS = 64  # its listening socket, its files, and connections that replace others
 ADVICE = "Look at free space and at the folder's rights; see also `leadline doctor`."
@@ -64,7 +67,17 @@ http {{
 }}
 """
 
-_servers: dict[str, tuple[contextlib.ExitStack, str]] = {}
+
+@dataclass(slots=True)
+class _Serving:
+    """A server that was started: what ends it, its page, its process."""
+
+    stack: contextlib.ExitStack
+    url: str = ""
+    process: int = 0
+
+
+_servers: dict[str, _Serving] = {}
 
 
 def base_of(target: str) -> Path:
@@ -91,16 +104,15 @@ def base_of(target: str) -> Path:
     return base
 
 
-def start(base: Path, output: Path, page_bytes: int, connection_count: int) -> str:
-    """Make the page, start the server, and return the page's URL; `stop` must follow, whatever happens.
+def start(base: Path, output: Path, page_bytes: int, connection_count: int, within: Enclosure = OPEN) -> str:
+    """Make the page, start the server within an enclosure, return the page's URL; `stop` must follow, whatever happens.
 
     Raises:
         ToolError: nginx is not installed, or does not start.
     """
     program = require_program("nginx", "a web server of its own", "nginx-light")
     make_folder(base)
-    stack = contextlib.ExitStack()
-    _servers[str(base)] = (stack, "")
+    serving = _servers[str(base)] = _Serving(contextlib.ExitStack())
     content = os.urandom(page_bytes)
     (base / "pages").mkdir()
     (base / "pages" / PAGE).write_bytes(content)
@@ -112,14 +124,13 @@ def start(base: Path, output: Path, page_bytes: int, connection_count: int) -> s
         settings = {"connections": connection_count + SPARE_CONNECTIONS, "host": HOST, "port": port}
         (base / "nginx.conf").write_text(_CONFIGURATION.format(**settings), encoding="utf-8")
         output.write_bytes(b"")
-        command = [program, "-p", f"{base}/", *logs, "-c", "nginx.conf"]
+        command = within.around([program, "-p", f"{base}/", *logs, "-c", "nginx.conf"])
         with contextlib.ExitStack() as attempt:
             server = attempt.enter_context(running(command, output=output, folder=base))
-            if _serves(server, port, content):
-                stack.push(attempt.pop_all())
-                url = f"http://{HOST}:{port}/{PAGE}"
-                _servers[str(base)] = (stack, url)
-                return url
+            if _serves(server, within, port, content):
+                serving.stack.push(attempt.pop_all())
+                serving.url, serving.process = f"http://{HOST}:{port}/{PAGE}", server.pid
+                return serving.url
         if _TAKEN not in output.read_text(errors="replace"):
             break
     raise failed("nginx", output, ADVICE)
@@ -131,17 +142,30 @@ def url_of(base: Path) -> str:
     Raises:
         ToolError: there is none.
     """
-    _, url = _servers.get(str(base), (None, ""))
-    if not url:
+    return _serving(base).url
+
+
+def process_of(base: Path) -> int:
+    """The process of the server in a folder, which `start` started in this process.
+
+    Raises:
+        ToolError: there is none.
+    """
+    return _serving(base).process
+
+
+def _serving(base: Path) -> _Serving:
+    serving = _servers.get(str(base))
+    if serving is None or not serving.url:
         raise ToolError(str(base), found="no server runs there", expected="one that was started", advice="Start again.")
-    return url
+    return serving
 
 
 def stop(base: Path) -> None:
     """End the server and remove its folder; only what `start` made in this process."""
-    stack, _ = _servers.pop(str(base), (None, ""))
-    if stack is not None:
-        stack.close()
+    serving = _servers.pop(str(base), None)
+    if serving is not None:
+        serving.stack.close()
         remove_folder(base)
 
 
@@ -151,13 +175,14 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _serves(server: subprocess.Popen[bytes], port: int, content: bytes) -> bool:
+def _serves(server: subprocess.Popen[bytes], within: Enclosure, port: int, content: bytes) -> bool:
     """Whether the page comes from that port before the server ends: of another server it would be another page."""
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and server.poll() is None:
         with contextlib.suppress(OSError, http.client.HTTPException):
-            connection = http.client.HTTPConnection(HOST, port, timeout=5.0)
+            connection = http.client.HTTPConnection(HOST, port)
             try:
+                connection.sock = within.connected(server.pid, (HOST, port), CONNECT_S)
                 connection.request("GET", f"/{PAGE}")
                 response = connection.getresponse()
                 return response.status == http.client.OK and response.read(len(content) + 1) == content

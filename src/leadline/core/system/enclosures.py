@@ -9,16 +9,21 @@ Source: namespaces(7), unshare(1) and nsenter(1) of util-linux.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
+import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from leadline.core.system.cgroups import ControlGroup
 from leadline.core.system.secret import child_environment
 
 PROBE_S = 10.0  # Judgement: what starting a shell may take on a busy machine
 _OPTIONS = ("--net", "--ipc", "--uts", "--pid", "--mount-proc", "--fork", "--kill-child=KILL")
+_NETWORK = 0x40000000  # CLONE_NEWNET; Source: Linux, include/uapi/linux/sched.h
 _LOOPBACK = 'ip link set lo up && exec "$@"'
 
 
@@ -39,8 +44,27 @@ class Enclosure:
         """The command of a client that reaches the loopback of a server, whose process is named."""
         return ["nsenter", f"--net=/proc/{process}/ns/net", "--", *command] if self.is_apart else command
 
+    def connected(self, process: int, address: tuple[str, int], timeout_s: float) -> socket.socket:
+        """A connection from beside a server, whose process is named, to an address that it listens at.
+
+        Raises:
+            OSError: nobody listens there, or the process is gone.
+        """
+        if not self.is_apart:
+            return socket.create_connection(address, timeout_s)
+        # A socket stays in the network it was made in; the thread that enters it ends, so that nothing else does.
+        with ThreadPoolExecutor(1) as visitor:
+            return visitor.submit(_connected_inside, process, address, timeout_s).result()
+
 
 OPEN = Enclosure()
+
+
+def _connected_inside(process: int, address: tuple[str, int], timeout_s: float) -> socket.socket:
+    with Path(f"/proc/{process}/ns/net").open("rb") as network:
+        if ctypes.CDLL(None, use_errno=True).setns(network.fileno(), _NETWORK):
+            raise OSError(ctypes.get_errno(), "cannot be entered", network.name)
+    return socket.create_connection(address, timeout_s)
 
 
 def why_not_apart() -> str:
