@@ -30,7 +30,14 @@ def test_the_parts_are_the_whole_without_gaps(size_bytes: int) -> None:
 
 def test_the_job_writes_its_stretch_alone() -> None:
     lines = fill_text("/dev/sdb", 4 * MIB, 6 * MIB).splitlines()
-    assert {"rw=write", "filename=/dev/sdb", f"offset={4 * MIB}", f"size={2 * MIB}", "refill_buffers=1"} <= set(lines)
+    assert {
+        "rw=write",
+        "filename=/dev/sdb",
+        f"offset={4 * MIB}",
+        f"size={2 * MIB}",
+        "refill_buffers=1",
+        "allow_file_create=0",
+    } <= set(lines)
 
 
 @pytest.mark.real
@@ -43,14 +50,18 @@ def test_a_device_is_filled_with_data_that_cannot_be_deduplicated(tmp_path: Path
     with fio_server(tmp_path) as address:
         hosts = [Host(address, str(device), is_blank=True, label="w1"), Host(address, str(tmp_path), label="w2")]
         assert fill_devices(hosts, 6 * MIB, tmp_path, lines.append) == {}
-        failed = fill_devices([Host(address, "/dev/none/there", is_blank=True, label="w3")], MIB, tmp_path, print)
+        failed = fill_devices(
+            [Host(address, "/dev/shm/leadline-none", is_blank=True, label="w3")], MIB, tmp_path, print
+        )
     content = device.read_bytes()
     assert len(content) == 8 * MIB
     blocks = {content[start : start + 4096] for start in range(0, 6 * MIB, 4096)}
     assert len(blocks) == 6 * MIB // 4096
     assert content[6 * MIB :] == bytes(2 * MIB)
+    assert not Path("/dev/shm/leadline-none").exists()  # a name no device has must not become a file in memory
     assert list(failed) == ["w3"]
-    assert lines[0] == "filling 6.00 MiB on each of 1 disks"
+    assert "/dev/shm/leadline-none took 0 of 1 MiB" in failed["w3"]
+    assert lines[0] == "filling 6m on each of 1 disks"
     assert lines[-1].startswith("filled 100 % of the disks")
 
 

@@ -6,6 +6,7 @@ left out by storage that deduplicates or compresses.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,8 @@ from leadline.app.measure.fio_servers import Fleet
 from leadline.app.measure.hosts import FILL_S, Host
 from leadline.benchmarks import fio
 from leadline.core.contracts.benchmark import Place
-from leadline.core.model.units import show
+from leadline.core.model.sweep import size_text
+from leadline.formats.fio.load import loads_of
 
 GIB, MIB = 1024**3, 1024**2
 PARTS_MAX = 10  # Judgement: a tenth at a time is progress enough, and keeps all machines at the same place
@@ -39,7 +41,7 @@ def fill_devices(hosts: Sequence[Host], size_bytes: int, folder: Path, say: Call
     if not blank:
         return {}
     steps = parts(size_bytes)
-    say(f"filling {show(size_bytes, 'bytes')} on each of {len(blank)} disks")
+    say(f"filling {size_text(size_bytes)} on each of {len(blank)} disks")
     begun_s = time.monotonic()
     with Fleet([host.address for host in hosts], folder) as fleet:
         for number, (start, end) in enumerate(steps, start=1):
@@ -51,9 +53,31 @@ def fill_devices(hosts: Sequence[Host], size_bytes: int, folder: Path, say: Call
             if step.interrupted:
                 raise KeyboardInterrupt
             failed.update(step.failed)
-            rate = (len(live) - len(step.failed)) * end / max(time.monotonic() - begun_s, 1e-9)
-            say(f"filled {100 * end // size_bytes} % of the disks, {rate / MIB:,.0f} MiB/s in all")
+            for index, report in step.reports.items():
+                written_bytes = _written_bytes(report)
+                if written_bytes < end - start:
+                    failed[index] = _shortfall(blank[index].path, written_bytes, end - start)
+            rate = (len(blank) - len(failed)) * end / max(time.monotonic() - begun_s, 1e-9)
+            if len(failed) < len(blank):
+                say(f"filled {100 * end // size_bytes} % of the disks, {rate / MIB:,.0f} MiB/s in all")
     return {blank[index].name: why for index, why in failed.items()}
+
+
+def _shortfall(path: str, written_bytes: int, asked_bytes: int) -> str:
+    return (
+        f"fill: {path} took {written_bytes / MIB:,.0f} of {asked_bytes / MIB:,.0f} MiB; expected all of it. "
+        "Is that the name of an added disk there, and is it large enough?"
+    )
+
+
+def _written_bytes(report: Path) -> int:
+    """Bytes that fio wrote, by the report of its client; 0 where it has none: fio ends well without the device."""
+    text = report.read_text(encoding="utf-8", errors="replace")
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text, text.find("\n{") + 1)
+        return sum(int(load.write_bytes) for load in loads_of(value))
+    except (ValueError, KeyError, AttributeError):
+        return 0
 
 
 def parts(size_bytes: int) -> list[tuple[int, int]]:
@@ -70,9 +94,10 @@ def parts(size_bytes: int) -> list[tuple[int, int]]:
 def fill_text(path: str, start: int, end: int) -> str:
     """Return fio's job that writes random data to a stretch of a device.
 
-    Source: fio(1): offset, size, refill_buffers, end_fsync.
+    Source: fio(1): offset, size, refill_buffers, end_fsync, allow_file_create.
     """
     lines = ["[global]", "thread=1", "direct=1", "rw=write", "bs=1m", "refill_buffers=1", "end_fsync=1"]
-    lines += ["ioengine=libaio", f"iodepth={OUTSTANDING}", "[fill]"]
+    # Without the last, a name that no device has becomes a file in the memory of the worker.
+    lines += ["ioengine=libaio", f"iodepth={OUTSTANDING}", "allow_file_create=0", "[fill]"]
     lines += [fio.where(Place(path, end, is_made=False, is_device=True)), f"offset={start}", f"size={end - start}"]
     return "\n".join([*lines, ""])
