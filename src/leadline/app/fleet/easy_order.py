@@ -135,8 +135,10 @@ def _look(order: EasyOrder, access: Access) -> None:
     """Ask vCenter for all the plan needs."""
     order.access, wish = access, order.wish
     inventory = collect(access).inventory
-    extra = import_paths(list(wish.inventories), Request(metrics=frozenset())).capture.inventory
-    order.services = service_states(inventory, wish.cluster, wish.datastore, extra if wish.inventories else None)
+    fallback = None
+    if wish.inventories:
+        fallback = import_paths(list(wish.inventories), Request(metrics=frozenset())).capture.inventory
+    order.services = service_states(inventory, wish.cluster, wish.datastore, fallback)
     places = [_named(inventory, EntityKind.CLUSTER, wish.cluster, order.problems)]
     places.append(_named(inventory, EntityKind.DATASTORE, wish.datastore, order.problems))
     cluster, datastore = places
@@ -170,19 +172,25 @@ def planned_easy(order: EasyOrder, storage: Storage, offer: Offer) -> FleetPlan:
     names = Choice("profiles", ", ".join(wish.profiles), _profiles_why(wish.profiles))
     try:
         easy = choose_machines(storage, names, wish.worker_count, has_target=False)
+        apart = 0.0
         if template is not None and storage.free_gib is not None:
-            each = (template.provisioned_bytes + template.memory_bytes) / GIB * storage.overhead
-            rest = replace(storage, free_gib=max(storage.free_gib - easy.machine_count * each, 0.0))
+            apart = easy.machine_count * (template.provisioned_bytes + template.memory_bytes) / GIB * storage.overhead
+            rest = replace(storage, free_gib=max(storage.free_gib - apart, 0.0))
             easy = choose_machines(rest, names, wish.worker_count, has_target=False)
     except LeadlineError as error:
         plan = plan_fleet(_spec(order, 1, 0, 0), offer)
         plan.problems.append(Problem(error.where, error.found, error.advice))
         return plan
     outstanding = easy.oio_max * easy.disk_count // 2
-    load_choice = Choice("outstanding I/O of each worker", str(outstanding), "what Easy Run loads a machine with")
-    order.easy = replace(easy, choices=(*easy.choices[:-1], load_choice))
-    plan = plan_fleet(_spec(order, easy.machine_count, easy.disk_count, easy.disk_bytes), offer)
+    *choices, _ = easy.choices
+    if apart:
+        why = "their system disks and memory, before the disks are sized"
+        choices.insert(2, Choice("space set apart for the workers", f"{apart:,.0f} GiB", why))
+    choices.append(Choice("outstanding I/O of each worker", str(outstanding), "what Easy Run loads a machine with"))
+    order.easy = replace(easy, choices=tuple(choices))
     paths = wish.paths or device_paths(template, easy.disk_count)
+    count = easy.disk_count if any(path.startswith(DEVICES) for path in paths) else 0  # folders need no disks
+    plan = plan_fleet(_spec(order, easy.machine_count, count, easy.disk_bytes), offer)
     plan.problems += _of_paths(paths, easy, wish)
     workload = workload_of(PROFILES[0])
     order.load = WorkerLoad(workload, paths, wish.fio_port, wish.seed, wish.address_wait_s)
@@ -217,6 +225,8 @@ def _of_paths(paths: tuple[str, ...], easy: Easy, wish: EasyWish) -> list[Proble
     if len(set(paths)) < len(paths) or not paths:
         problems.append(Problem("--path", "the same path twice, or none", "Each once."))
     devices = [path for path in paths if path.startswith(DEVICES)]
+    if len(devices) < len(paths) and wish.set_bytes is None:
+        problems.append(Problem("--path", "a folder, whose free space is not known", "Name --set-size with it."))
     if len(devices) > easy.disk_count:
         problem = f"{len(devices)} devices, {easy.disk_count} disks are added"
         problems.append(Problem("--path", problem, "Only added disks are blank."))

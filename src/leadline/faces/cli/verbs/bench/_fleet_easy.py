@@ -81,16 +81,24 @@ def run_easy_fleet(wish: EasyWish, asked: EasyAsked, talk: FleetTalk) -> None:
 def vcenter_of(text: str, user: str | None) -> tuple[str, str, int]:
     """Return user, host and port of an address of a vCenter.
 
-    >>> vcenter_of("https://bench%40vsphere.local@vc.example:8443", None)
+    >>> vcenter_of("https://bench@vsphere.local@vc.example:8443", None)
     ('bench@vsphere.local', 'vc.example', 8443)
 
     Raises:
         UsageError: it is none, names no user, or holds a password.
     """
     from leadline.core.model.errors import UsageError
-    from leadline.core.system.addresses import without_password
+    from leadline.core.system.addresses import address_of, without_password
 
-    plain = without_password(text)
+    address = address_of(text)
+    if address.secret:
+        raise UsageError(
+            "--vcenter",
+            found="a password",
+            expected="an address without it",
+            advice="Leave it out, and change it: others may have seen it in the list of processes.",
+        )
+    plain = address.text if "://" in text else without_password(text)
     try:
         parts = urlsplit(plain if "://" in plain else f"https://{plain}")
         host, port = parts.hostname, parts.port or 443
@@ -101,7 +109,7 @@ def vcenter_of(text: str, user: str | None) -> tuple[str, str, int]:
         raise UsageError(
             "--vcenter",
             found="no vCenter" if host is None or parts.scheme != "https" else "no user",
-            expected="https://USER@HOST, with %40 for an @ in the user, or --user beside it",
+            expected="https://USER@HOST, or --user beside it",
             advice="The password is read from LEADLINE_PASSWORD or --password-file, or asked for.",
         )
     return account, host, port

@@ -26,8 +26,7 @@ Examples:
 
   LEADLINE_PASSWORD=... leadline bench fleet examples/fleet.yaml --yes
 
-  LEADLINE_PASSWORD=... leadline bench fleet --easy --vcenter https://bench@vc.example --cluster prod
-    --datastore vsan1 --template fio-template --html easy.html
+  LEADLINE_PASSWORD=... leadline bench fleet --easy --vcenter https://bench@vc --cluster prod --datastore ds1 --template t
 """
 FAILED = 4
 MANY = 40  # workers in the plan; Judgement: beyond, places are counted
