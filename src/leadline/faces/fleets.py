@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leadline.app.measure.comparing_runs import OPERATIONS
 from leadline.faces.cli.output import console
 from leadline.faces.easy import easy_document
 from leadline.faces.tables import plain_table
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MIB = 1024**2
 SHOWN = ("p50", "p95", "p99", "p99.9")
+COMPARED = ("before", "now", "change %", "from", "to")
 
 
 def show_easy(report: EasyReport) -> None:
@@ -37,17 +39,31 @@ def show_easy(report: EasyReport) -> None:
     for table in (rates, latencies, workers) if report.profiles else ():
         out.print(table, markup=False)
         out.print()
+    changes = comparison_rows(report)
+    if changes:
+        table = plain_table("operations per s", *COMPARED, "", right=COMPARED)
+        for name, cells, word in changes:
+            table.add_row(name, *cells, word)
+        out.print(table, markup=False)
+        out.print()
     for sentence in closing_sentences(report):
         wrapped(out, sentence)
 
 
 def closing_sentences(report: EasyReport) -> Iterator[str]:
     """What is said after the tables: comparisons, what is missing and why, and what was not removed."""
-    for profile in report.profiles:
-        if profile.comparison is not None:
-            yield f"{profile.name} against {report.against}: {profile.comparison.sentence}"
-            for text in profile.comparison.unlike:
-                yield f"{profile.name}, not alike: {text}"
+    compared = [(profile.name, profile.comparison) for profile in report.profiles if profile.comparison is not None]
+    for basis in dict.fromkeys(comparison.basis for _, comparison in compared):
+        yield f"against {report.against}: {basis}"
+    unlike: dict[str, list[str]] = {}
+    for name, comparison in compared:
+        if comparison.certain:
+            yield f"{name}: {comparison.sentence}"
+        for text in comparison.unlike:
+            unlike.setdefault(text, []).append(name)
+    for text, names in unlike.items():
+        which = "" if len(names) == len(compared) else f" ({', '.join(names)})"
+        yield f"not alike{which}: {text}"
     if not report.against:
         yield "no earlier easy run on this datastore to compare with"
     if report.stopped:
@@ -58,6 +74,20 @@ def closing_sentences(report: EasyReport) -> Iterator[str]:
     if report.fleet is not None:
         for name, why in report.fleet.left.items():
             yield f"NOT REMOVED: {name} ({why}); leadline bench fleet --clean {report.fleet.id}"
+
+
+def comparison_rows(report: EasyReport) -> list[tuple[str, list[str], str]]:
+    """Operations per second of each profile before and now: name, cells as `COMPARED`, and the judgement in words."""
+    rows = []
+    for profile in report.profiles:
+        metrics = () if profile.comparison is None else profile.comparison.metrics
+        for part in (part for part in metrics if part.name == OPERATIONS):
+            shares = [
+                "-" if share != share else f"{100 * share:+.1f}"  # noqa: PLR0124 - NaN is not measured
+                for share in (part.change, part.low, part.high)
+            ]
+            rows.append((profile.name, [_number(part.before), _number(part.after), *shares], part.word))
+    return rows
 
 
 def rate_cells(profile: ProfileResult) -> tuple[str, str, str]:

@@ -134,7 +134,8 @@ def test_the_second_run_is_compared_with_the_first(
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 80
     words = " ".join(text.split())
-    assert f"hci-4k-read against {first.id}: In these two runs operations" in words
+    assert "hci-4k-read 24,000 12,000 -50.0 -50.0 -50.0 differs in these two runs" in words
+    assert f"against {first.id}: one run each: what changes from run to run is not known" in words
     assert "deduplication: off, as vCenter says" in words
     assert "encryption: not known: vCenter did not answer for vSAN's configuration" in words
     page = easy_page(second)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from leadline.faces.fleets import SHOWN, closing_sentences, latency_cells, rate_cells
+from leadline.faces.fleets import COMPARED, SHOWN, closing_sentences, comparison_rows, latency_cells, rate_cells
 from leadline.faces.report import write_page
 from leadline.faces.report.page import standalone
 
@@ -39,6 +39,8 @@ def easy_page(report: EasyReport) -> str:
         rows=[(profile.name, [*rate_cells(profile), *latency_cells(profile)]) for profile in report.profiles],
         percentiles=SHOWN,
         profiles=[_profile(profile) for profile in report.profiles],
+        compared=COMPARED,
+        changes=comparison_rows(report),
         sentences=list(closing_sentences(report)),
     )
 
