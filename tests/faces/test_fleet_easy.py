@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,19 @@ def test_the_plan_is_that_of_an_easy_sweep(healthy: Estate) -> None:
     assert all(one["on"] is None for one in plan["services"])
 
 
+def test_a_job_file_of_vdbench_is_a_profile(healthy: Estate) -> None:
+    """Fio makes its load: 8 KiB, 70 % reads, four threads, as the file says."""
+    lines = ("sd=sd1,lun=/dev/sdb", "wd=wd1,sd=sd1,xfersize=8k,rdpct=70,seekpct=100")
+    rate = "rd=rd1,wd=wd1,iorate=max,elapsed=60,interval=1,threads=4"
+    (healthy.folder / "runs.vdbench").write_text("\n".join([*lines, rate, ""]))
+    done = easy(healthy, "--profile", "runs.vdbench", "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    (profile,) = json.loads(done.stdout)["plan"]["profiles"]
+    (stream,) = profile["io"]
+    assert (stream["read_pct"], stream["oio"] * stream.get("jobs", 1)) == (70.0, 4)
+    assert profile["io_settings"]["working_set"] == 16 * 2**20
+
+
 def test_what_is_not_there_is_told_and_nothing_made(healthy: Estate) -> None:
     done = easy(healthy, "--yes", cluster="DC0_C9", datastore="LocalDS_9")
     assert done.returncode == 2
@@ -108,6 +122,11 @@ def test_what_is_not_there_is_told_and_nothing_made(healthy: Estate) -> None:
         (("--easy",), "no --vcenter, --cluster, --datastore, --template"),
         (("fleet.yaml", "--easy"), "a file beside --easy"),
         (("fleet.yaml", "--workers", "2"), "--workers without --easy"),
+        (("fleet.yaml", "--set-size", "4g"), "--set-size without --easy"),
+        (
+            ("--easy", "--vcenter", "a@b", "--cluster", "c", "--datastore", "d", "--template", "t", "--set-size", "4"),
+            "1m",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(arguments: tuple[str, ...], part: str) -> None:
@@ -151,6 +170,29 @@ def test_from_a_vcenter_to_the_finished_comparison(tmp_path: Path) -> None:
         assert all(name in page for name in (*PROFILES, "leadline-02", "Deduplication", "not known", document["id"]))
         assert (there.names(), journals(there)) == (THERE, [])
     assert not any(path.is_file() for number in (1, 2) for path in (tmp_path / f"worker-{number}").iterdir())
+
+
+def test_added_disks_are_filled_once_and_then_measured(tmp_path: Path) -> None:
+    """A file in memory stands for the disk of both workers; one that is not there ends the run before any load."""
+    with estate(tmp_path) as there, tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        disk = Path(memory) / "disk"
+        disk.write_bytes(bytes(16 * 2**20))
+        command = words(there, "--yes", "--profile", "hci-4k-read", "--profile", "hci-8k-50-50")
+        command[command.index(HERE)] = str(disk)
+        done = leadline(*command, cwd=there.folder, env=environment(there.folder))
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("filling") == 1
+        assert "filling 16m on each of 2 disks" in done.stderr
+        assert "filled 100 % of the disks" in done.stderr
+        assert disk.read_bytes()[:4096] != bytes(4096)
+        command[command.index(str(disk))] = str(disk.with_name("none"))
+        done = leadline(*command, "--json", cwd=there.folder, env=environment(there.folder))
+        assert done.returncode == 4
+        document = json.loads(done.stdout)
+        assert document["profiles"] == []
+        assert "took 0 of 16 MiB" in document["stopped"]
+        assert list(Path(memory).iterdir()) == [disk]
+        assert (there.names(), journals(there)) == (THERE, [])
 
 
 def estate_again(folder: Path, home: Path) -> Any:

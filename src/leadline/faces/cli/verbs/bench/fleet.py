@@ -26,12 +26,13 @@ Examples:
 
   LEADLINE_PASSWORD=... leadline bench fleet examples/fleet.yaml --yes
 
-  LEADLINE_PASSWORD=... leadline bench fleet --easy --vcenter https://bench@vc --cluster prod --datastore ds1 --template t
+  LEADLINE_PASSWORD=... leadline bench fleet --easy --vcenter https://me@vc --cluster c1 --datastore ds1 --template t
 """
 FAILED = 4
 MANY = 40  # workers in the plan; Judgement: beyond, places are counted
 SCHEMA = "leadline.bench-fleet/1"
 MIB = 1024**2
+LABELS = {"size": "set-size"}
 NEEDED = ("vcenter", "cluster", "datastore", "template")
 EASY = (
     *NEEDED,
@@ -185,7 +186,10 @@ def _require_easy(ctx: typer.Context, *, easy: bool, spec: str | None) -> None:
     elif missing:
         conflict, expected = f"no {', '.join(missing)}", "vCenter, cluster, datastore and template beside --easy"
     elif given and not easy:
-        conflict, expected = f"--{given[0].replace('_', '-')} without --easy", "--easy beside it, or keys of the file"
+        conflict, expected = (
+            f"--{LABELS.get(given[0], given[0]).replace('_', '-')} without --easy",
+            "--easy beside it, or keys of the file",
+        )
     if conflict:
         raise UsageError("bench fleet", found=conflict, expected=expected, advice="See docs/guides/fleet.md.")
 
