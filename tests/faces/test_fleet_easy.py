@@ -181,7 +181,7 @@ def test_added_disks_are_filled_once_and_then_measured(tmp_path: Path) -> None:
         command[command.index(HERE)] = str(disk)
         done = leadline(*command, cwd=there.folder, env=environment(there.folder))
         assert done.returncode == 0, done.stderr
-        assert done.stderr.count("filling") == 1
+        assert done.stderr.count("filling 16m") == 1
         assert "filling 16m on each of 2 disks" in done.stderr
         assert "filled 100 % of the disks" in done.stderr
         assert disk.read_bytes()[:4096] != bytes(4096)
