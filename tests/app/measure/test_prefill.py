@@ -60,7 +60,7 @@ def test_a_device_is_filled_with_data_that_cannot_be_deduplicated(tmp_path: Path
     assert content[6 * MIB :] == bytes(2 * MIB)
     assert not Path("/dev/shm/leadline-none").exists()  # a name no device has must not become a file in memory
     assert list(failed) == ["w3"]
-    assert "/dev/shm/leadline-none took 0 of 1 MiB" in failed["w3"]
+    assert "fill-1: its client ended with 1" in failed["w3"]
     assert lines[0] == "filling 6m on each of 1 disks"
     assert lines[-1].startswith("filled 100 % of the disks")
 
