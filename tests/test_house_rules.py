@@ -137,7 +137,7 @@ GRAMMAR = {*_WORDS, *map(str.capitalize, _WORDS)}
 # Parts of the error all verbs print, and keys of files and of `--json`.
 GRAMMAR_KEPT = {
     "app/fleet/model.py found",
-    "app/sweep/easy.py what",
+    "app/measure/easy.py what",
     "core/contracts/experiment.py found",
     "core/model/errors.py found",
     "scenarios/cluster_storage.py what",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from leadline.app.sweep.easy import Choice, Easy
+    from leadline.app.measure.easy import Choice, Easy
 
 MIB = 1024**2
 

@@ -61,6 +61,18 @@ class FleetTalk:
     worker: Callable[[str, str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class FleetJob:
+    """A fleet to be made: its plan, where, the load, how progress is told, and where its journal is kept."""
+
+    plan: FleetPlan
+    access: Access
+    load: WorkerLoad
+    talk: FleetTalk
+    fleets: FleetStore
+    fleet_id: str = ""
+
+
 @dataclass(slots=True)
 class FleetDone:
     """What came of a fleet: results by worker and path, workers that were not made, VMs that could not be removed."""
@@ -89,19 +101,35 @@ def run_fleet(
         ToolError: a worker cannot be made, or some could not be removed.
         KeyboardInterrupt: passed on after the removal.
     """
-    fleets, runs = FleetStore(store.folder if store else None), store or RunStore()
-    journal = _journal(plan, access)
-    done = FleetDone(journal.id)
-    fleets.save(journal)
-    try:
-        talk.say(f"fleet {journal.id}: making {len(plan.placements)} workers, {load.parallel} at a time")
-        addresses = uninterrupted(lambda stop: _make(_Job(plan, access, load, talk, fleets, journal.id), done, stop))
+    runs = store or RunStore()
+
+    def work(addresses: dict[str, str], done: FleetDone) -> None:
         _load(plan, load, addresses, done, talk, runs)
+
+    return with_workers(FleetJob(plan, access, load, talk, FleetStore(runs.folder)), work)
+
+
+def with_workers(job: FleetJob, work: Callable[[dict[str, str], FleetDone], None]) -> FleetDone:
+    """Make the workers, do some work with them, remove them, whatever the work raises.
+
+    ``work`` is given the address of each worker by name, and what is known of the fleet by then.
+
+    Raises:
+        ToolError: a worker cannot be made, or some could not be removed.
+        KeyboardInterrupt: passed on after the removal.
+    """
+    journal = _journal(job.plan, job.access)
+    job = replace(job, fleet_id=journal.id)
+    done = FleetDone(journal.id)
+    job.fleets.save(journal)
+    try:
+        job.talk.say(f"fleet {journal.id}: making {len(job.plan.placements)} workers, {job.load.parallel} at a time")
+        work(uninterrupted(lambda stop: _make(job, done, stop)), done)
     except BaseException:
-        remove(fleets.get(journal.id), access, talk, fleets, done)
+        remove(job.fleets.get(journal.id), job.access, job.talk, job.fleets, done)
         _require_removed(done)
         raise
-    remove(fleets.get(journal.id), access, talk, fleets, done)
+    remove(job.fleets.get(journal.id), job.access, job.talk, job.fleets, done)
     return done
 
 
@@ -122,17 +150,7 @@ def _journal(plan: FleetPlan, access: Access) -> Journal:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    plan: FleetPlan
-    access: Access
-    load: WorkerLoad
-    talk: FleetTalk
-    fleets: FleetStore
-    fleet_id: str
-
-
-def _make(job: _Job, done: FleetDone, stop: Event) -> dict[str, str]:
+def _make(job: FleetJob, done: FleetDone, stop: Event) -> dict[str, str]:
     """Address of each worker by name.
 
     Raises:
@@ -179,7 +197,7 @@ def _apart(addresses: dict[str, str], done: FleetDone) -> None:
             del addresses[name]
 
 
-def _worker_steps(site: VcenterSite, job: _Job, index: int) -> Callable[[], vcenter.Steps]:
+def _worker_steps(site: VcenterSite, job: FleetJob, index: int) -> Callable[[], vcenter.Steps]:
     placement = job.plan.placements[index]
     worker = Worker(placement.name, str(uuid.uuid4()))
 
@@ -195,7 +213,7 @@ def _worker_steps(site: VcenterSite, job: _Job, index: int) -> Callable[[], vcen
     return steps
 
 
-def _require(job: _Job, done: FleetDone, stop: Event, every: Iterable[str]) -> None:
+def _require(job: FleetJob, done: FleetDone, stop: Event, every: Iterable[str]) -> None:
     """A fleet that is not whole is not loaded, unless that was asked for."""
     if stop.is_set() or not done.failed or (job.load.keep_going and set(done.failed) < set(every)):
         return
@@ -212,11 +230,8 @@ def _require(job: _Job, done: FleetDone, stop: Event, every: Iterable[str]) -> N
 def _load(
     plan: FleetPlan, load: WorkerLoad, addresses: dict[str, str], done: FleetDone, talk: FleetTalk, store: RunStore
 ) -> None:
-    hosts, names = [], []
-    for name in sorted(addresses):
-        for path in load.paths:
-            hosts.append(Host(client_address(addresses[name], load.port), path, is_blank=path.startswith("/dev/")))
-            names.append(f"{name} {path}" if len(load.paths) > 1 else name)
+    hosts = worker_hosts(addresses, load)
+    names = [host.name for host in hosts]
     target = f"{len(addresses)} clones of {plan.spec.template}"
     with keeping(_run(load, target), store) as kept, scratch_folder("fleet") as folder:
         done.run_id = kept.run.id
@@ -237,6 +252,20 @@ def _load(
 
 def _run(load: WorkerLoad, target: str) -> Run:
     return begun_run(load.workload.name, load.workload.plain(), seed=load.seed, tool="fio", target=target)
+
+
+def worker_hosts(addresses: dict[str, str], load: WorkerLoad) -> list[Host]:
+    """Return what is loaded: every path of every worker, under the worker's name."""
+    return [
+        Host(
+            client_address(address, load.port),
+            path,
+            is_blank=path.startswith("/dev/"),
+            label=f"{name} {path}" if len(load.paths) > 1 else name,
+        )
+        for name, address in sorted(addresses.items())
+        for path in load.paths
+    ]
 
 
 def client_address(address: str, port: int) -> str:

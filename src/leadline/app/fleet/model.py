@@ -64,7 +64,7 @@ class FleetSpec:
 
 @dataclass(frozen=True, slots=True)
 class TemplateFacts:
-    """A VM or template; ``provisioned_bytes`` is what its disks may grow to, ``buses`` has SCSI bus -> disks on it."""
+    """A VM or template; ``provisioned_bytes`` is what its disks may grow to, ``buses`` are the SCSI buses taken."""
 
     id: str
     name: str
@@ -76,6 +76,7 @@ class TemplateFacts:
     nic_count: int
     networks: frozenset[str]
     buses: frozenset[int]
+    disk_count: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ def _template(ref: Any, properties: dict[str, Any]) -> fleet.TemplateFacts:  # n
 
     devices = properties.get("config.hardware.device") or ()
     storage = properties.get("summary.storage")
-    disks = sum(int(d.capacityInKB) * 1024 for d in devices if isinstance(d, vim.vm.device.VirtualDisk))
+    sizes = [int(d.capacityInKB) * 1024 for d in devices if isinstance(d, vim.vm.device.VirtualDisk)]
     stored = 0 if storage is None else storage.committed + storage.uncommitted
     return fleet.TemplateFacts(
         id=id_of(ref),
@@ -125,11 +125,12 @@ def _template(ref: Any, properties: dict[str, Any]) -> fleet.TemplateFacts:  # n
         is_template=bool(properties.get("config.template")),
         is_off=properties.get("runtime.powerState") == "poweredOff",
         has_tools=properties.get("guest.toolsVersionStatus2") not in (None, "guestToolsNotInstalled"),
-        provisioned_bytes=max(disks, int(stored)),
+        provisioned_bytes=max(sum(sizes), int(stored)),
         memory_bytes=int(properties.get("config.hardware.memoryMB") or 0) * 2**20,
         nic_count=sum(isinstance(device, vim.vm.device.VirtualEthernetCard) for device in devices),
         networks=frozenset(id_of(network) for network in properties.get("network") or ()),
         buses=frozenset(d.busNumber for d in devices if isinstance(d, vim.vm.device.VirtualSCSIController)),
+        disk_count=len(sizes),
     )
 
 

@@ -285,16 +285,21 @@ def _within(change: MetricChange, before: Run, after: Run) -> MetricChange:
     return replace(change, low=low, high=high, certain=False)
 
 
-def _error(histogram: Histogram, share: float) -> float:
-    """Relative half width of a percentile's 95 % interval: from the ranks of the samples, and the buckets' width.
+def percentile_interval(histogram: Histogram, share: float) -> tuple[float, float]:
+    """Return the 95 % interval of a percentile of one run, from the ranks of its samples, in the histogram's unit.
 
     Source: Hahn and Meeker, Statistical Intervals (1991), section 5.2. Requests of one second resemble each other, so
     of every hundred only one is counted: Judgement.
     """
     independent = max(histogram.total / 100.0, 1.0)
-    away = Z_95 * np.sqrt(share * (1.0 - share) / independent)
+    away = float(Z_95 * np.sqrt(share * (1.0 - share) / independent))
+    return histogram.quantile(max(share - away, 0.0)), histogram.quantile(min(share + away, 1.0))
+
+
+def _error(histogram: Histogram, share: float) -> float:
+    """Relative half width of a percentile's 95 % interval, with the width of the buckets."""
     middle = histogram.quantile(share)
-    low, high = histogram.quantile(max(share - away, 0.0)), histogram.quantile(min(share + away, 1.0))
+    low, high = percentile_interval(histogram, share)
     return float(max(high - low, 0.0) / 2.0 / middle + HISTOGRAM_ERROR) if middle > 0 else float("nan")
 
 

@@ -53,11 +53,18 @@ class Host:
     """A machine: a fio server as fio's client takes it (``host`` or ``host,port``) or ``ssh://…``, and its target.
 
     ``is_blank`` says that the target is a device with nothing on it, made for this load: it is filled and overwritten.
+    ``label`` tells several targets of one address apart; without one, results go by the address.
     """
 
     address: str
     path: str
     is_blank: bool = False
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """What its results go by."""
+        return self.label or self.address
 
     @property
     def is_ssh(self) -> bool:
@@ -74,12 +81,14 @@ class HostsOptions:
         destroy: targets that may be overwritten, each named by the user.
         keep: called after the warm-up and every round with what there is.
         raw_latencies: keep the latency of every request in files (fio's latency logs) instead of rates per second.
+        is_filled: devices made for this load hold data already and are not filled again.
     """
 
     password: Secret = field(default_factory=Secret, repr=False, compare=False)
     destroy: tuple[str, ...] = ()
     keep: Callable[[HostsResult], None] | None = None
     raw_latencies: bool = False
+    is_filled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,10 +342,11 @@ class _Work:
 
     def fill(self) -> None:
         """Fill what reads would find empty."""
-        if not self._live():
+        live = [i for i in self._live() if not (self._options.is_filled and self._hosts[i].is_blank)]
+        if not live:
             return
-        self._say(f"filling on {_count(len(self._live()))}")
-        jobs = {index: _fill_job(self._plans[index]) for index in self._live()}
+        self._say(f"filling on {_count(len(live))}")
+        jobs = {index: _fill_job(self._plans[index]) for index in live}
         self._touched |= jobs.keys()
         self._step("fill", {index: job for index, job in jobs.items() if job}, FILL_S)
 
@@ -401,7 +411,7 @@ class _Work:
         results: list[Result] = []
         ran: dict[int, float] = {}
         for index, report in done.reports.items():
-            reported, error = _results(report, self._hosts[index].address)
+            reported, error = _results(report, self._hosts[index].name)
             if error is not None and not done.interrupted:
                 self._errors[index] = f"{label}: {error}"
             results += reported
@@ -439,7 +449,7 @@ class _Work:
 
 def host_result(host: Host, rounds: Iterable[Round], error: str | None) -> HostResult:
     """What one machine did in all rounds it took part in: rates averaged, histograms merged."""
-    each = [[o for r in part.results if r.host == host.address for o in r.operations] for part in rounds]
+    each = [[o for r in part.results if r.host == host.name for o in r.operations] for part in rounds]
     each = [operations for operations in each if operations]
     histograms = [o.histogram for part in each for o in part if o.histogram is not None and o.histogram.total]
     if not histograms:
@@ -502,8 +512,8 @@ def _clean_job(plan: LoadPlan) -> str:
     return "\n".join([*lines, ""]) if new_places else ""
 
 
-def _results(report: Path, address: str) -> tuple[list[Result], str | None]:
-    """The reads and writes of a machine's report, under its address."""
+def _results(report: Path, name: str) -> tuple[list[Result], str | None]:
+    """The reads and writes of a machine's report, under its name."""
     try:
         results = import_paths([report], Request(metrics=frozenset())).capture.results
     except LeadlineError as error:
@@ -512,7 +522,7 @@ def _results(report: Path, address: str) -> tuple[list[Result], str | None]:
     for result in results:
         operations = tuple(o for o in result.operations if o.name in ("read", "write") and o.count > 0)
         if operations:
-            loaded.append(replace(result, operations=operations, host=address))
+            loaded.append(replace(result, operations=operations, host=name))
     return loaded, None if loaded else "it did no I/O"
 
 

@@ -13,7 +13,7 @@ from leadline.app.read.block_devices import device_of, mounts
 from leadline.app.read.importing import import_paths
 from leadline.app.read.machine_facts import record_facts
 from leadline.app.read.machine_files import Tree
-from leadline.app.sweep.easy import (
+from leadline.app.measure.easy import (
     Choice,
     Easy,
     Folder,

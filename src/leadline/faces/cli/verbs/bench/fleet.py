@@ -10,6 +10,7 @@ import typer
 
 from leadline.faces.cli.consent import DryRun, Yes, agree, show_plan
 from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.outputs import Force, output_file
 
 if TYPE_CHECKING:
     from leadline.app.fleet.fleet import FleetDone, FleetTalk, WorkerLoad
@@ -24,13 +25,24 @@ Examples:
   LEADLINE_PASSWORD=... leadline bench fleet examples/fleet.yaml --dry-run
 
   LEADLINE_PASSWORD=... leadline bench fleet examples/fleet.yaml --yes
+
+  LEADLINE_PASSWORD=... leadline bench fleet --easy --vcenter https://me@vc --cluster c1 --datastore ds1 --template t
 """
 FAILED = 4
 MANY = 40  # workers in the plan; Judgement: beyond, places are counted
 SCHEMA = "leadline.bench-fleet/1"
+MIB = 1024**2
+LABELS = {"size": "set-size"}
+NEEDED = ("vcenter", "cluster", "datastore", "template")
+EASY = (
+    *NEEDED,
+    *("user", "insecure", "network", "folder", "inventory", "profile", "workers", "path", "size", "seconds", "rounds"),
+    *("warm_up", "fio_port", "address_wait", "against", "html"),
+)
 
 
 def command(
+    ctx: typer.Context,
     spec: Annotated[
         str | None, typer.Argument(help="A fleet file; with --clean a fleet's id.", show_default=False)
     ] = None,
@@ -42,10 +54,60 @@ def command(
             show_default=False,
         ),
     ] = None,
+    easy: Annotated[
+        bool, typer.Option("--easy", help="Without a file: choose workers, disks, sizes and load.")
+    ] = False,
+    vcenter: Annotated[str | None, typer.Option(help="With --easy: https://USER@HOST.", show_default=False)] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", help="Of vCenter, instead of USER@.", show_default=False)
+    ] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Do not check vCenter's certificate.")] = False,
+    cluster: Annotated[str | None, typer.Option(help="Its hosts run the workers.", show_default=False)] = None,
+    datastore: Annotated[str | None, typer.Option(help="Which is measured.", show_default=False)] = None,
+    template: Annotated[str | None, typer.Option(help="Which is cloned.", show_default=False)] = None,
+    network: Annotated[
+        str | None, typer.Option(help="Of the workers. [default: the template's]", show_default=False)
+    ] = None,
+    folder: Annotated[
+        str | None, typer.Option(help="Of the workers. [default: the template's]", show_default=False)
+    ] = None,
+    inventory: Annotated[
+        list[Path] | None,
+        typer.Option(help="Says which services are on where vCenter does not. Repeatable.", show_default=False),
+    ] = None,
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(help="A workload or job file of fio or vdbench. [default: the four]", show_default=False),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="How many. [default: as the plan says]", show_default=False)
+    ] = None,
+    path: Annotated[
+        list[str] | None,
+        typer.Option(help="In each worker, as /dev/nvme0n1. [default: the added disks]", show_default=False),
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option("--set-size", help="Working set of each path, as 4g.", show_default=False)
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=1, help="Length of a round.", show_default=False)] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of a profile.", show_default=False)] = None,
+    warm_up: Annotated[
+        float | None, typer.Option("--warm-up", min=0, help="Seconds before the first round.", show_default=False)
+    ] = None,
+    fio_port: Annotated[int, typer.Option(min=1, max=65535, help="Of fio's servers.")] = 8765,
+    address_wait: Annotated[float, typer.Option(min=1, help="Seconds until a worker must answer.")] = 600.0,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Earlier easy run, or last. [default: the newest on this datastore]", show_default=False),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="With --easy: write the report as a page.", show_default=False)
+    ] = None,
     dry_run: DryRun = False,
     clean: Annotated[bool, typer.Option("--clean", help="Only remove what killed runs left.")] = False,
     yes: Yes = False,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Clone worker VMs, add disks, load them together through fio, remove them.
@@ -54,14 +116,44 @@ def command(
     speaks against the fleet is told at once, before anything is made. The workers are removed whatever happens; after
     kill -9 by --clean. Only VMs that carry the fleet's mark are ever removed. Percentiles are of the pooled requests
     of all workers. One that fails is told and the rest kept; the exit status is then 4.
+
+    --easy needs no file: it chooses all from what vCenter says, fills the disks, runs four profiles, reports whether
+    deduplication, compression and encryption were on, and compares with the earlier easy run.
     """
     from leadline.app.fleet.file import GUIDE, read_fleet
     from leadline.app.fleet.order import prepare
     from leadline.core.model.errors import UsageError
     from leadline.faces.cli.passwords import password_of
+    from leadline.faces.cli.verbs.bench._fleet_plans import show_problems
 
     if clean:
         _clean(spec, password_file, json=json, quiet=quiet)
+        return
+    _require_easy(ctx, easy=easy, spec=spec)
+    if easy:
+        from leadline.app.fleet.easy_order import PROFILES, EasyWish
+        from leadline.faces.cli.verbs.bench._fleet_easy import EasyAsked, run_easy_fleet
+
+        page = output_file(ctx, "html", html, force=force)
+        wish = EasyWish(
+            str(cluster),
+            str(datastore),
+            str(template),
+            profiles=tuple(profile or PROFILES),
+            network=network,
+            folder=folder,
+            worker_count=workers,
+            paths=tuple(path or ()),
+            set_bytes=None if size is None else _bytes(size),
+            measure_s=seconds,
+            rounds=rounds,
+            warm_up_s=warm_up,
+            fio_port=fio_port,
+            address_wait_s=address_wait,
+            inventories=tuple(inventory or ()),
+        )
+        asked = EasyAsked(str(vcenter), user, password_file, insecure, against, page, dry_run, yes, json, quiet)
+        run_easy_fleet(wish, asked, _talk(quiet=quiet))
         return
     if spec is None:
         raise UsageError("bench fleet", found="no file", expected="a fleet file, or --clean", advice=f"See {GUIDE}.")
@@ -70,12 +162,49 @@ def command(
     account = f"{file.vcenter.user} at {file.vcenter.host}"
     prepared = prepare(file, Path(spec).parent, lambda: password_of(account, secret))
     if prepared.problems or prepared.load is None or prepared.access is None:
-        _show_problems(prepared.plan, json=json)
+        show_problems(prepared.plan, SCHEMA, json=json)
         raise typer.Exit(prepared.exit_status)
     if dry_run:
         _show_dry_run(prepared.plan, prepared.load, json=json)
         return
     _run(prepared.plan, prepared.access, prepared.load, yes=yes, json=json, quiet=quiet)
+
+
+def _require_easy(ctx: typer.Context, *, easy: bool, spec: str | None) -> None:
+    """Refuse options of an easy fleet without --easy, and an easy fleet without what it cannot choose.
+
+    Raises:
+        UsageError: one is missing, or one has no use.
+    """
+    from leadline.core.model.errors import UsageError
+
+    given = [name for name in EASY if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    missing = [f"--{name}" for name in NEEDED if name not in given] if easy else []
+    conflict = expected = ""
+    if easy and spec is not None:
+        conflict, expected = "a file beside --easy", "one of them"
+    elif missing:
+        conflict, expected = f"no {', '.join(missing)}", "vCenter, cluster, datastore and template beside --easy"
+    elif given and not easy:
+        conflict, expected = (
+            f"--{LABELS.get(given[0], given[0]).replace('_', '-')} without --easy",
+            "--easy beside it, or keys of the file",
+        )
+    if conflict:
+        raise UsageError("bench fleet", found=conflict, expected=expected, advice="See docs/guides/fleet.md.")
+
+
+def _bytes(text: str) -> int:
+    from leadline.core.model.errors import UsageError
+    from leadline.core.model.workload import size_of
+
+    try:
+        size = size_of(text)
+    except ValueError:
+        size = 0
+    if size < MIB:
+        raise UsageError("--set-size", found=text, expected="a size of at least 1m", advice="For example 4g.")
+    return size
 
 
 def _run(plan: FleetPlan, access: Access, load: WorkerLoad, *, yes: bool, json: bool, quiet: bool) -> None:
@@ -96,21 +225,6 @@ def _talk(*, quiet: bool) -> FleetTalk:
     return FleetTalk(
         lambda text: typer.echo(text, err=True), lambda name, state: typer.echo(f"  {name}: {state}", err=True)
     )
-
-
-def _show_problems(plan: FleetPlan, *, json: bool) -> None:
-    from leadline.faces.cli.output import console, print_json
-    from leadline.faces.tables import plain_table
-
-    if json:
-        rows = [{"where": problem.where, "found": problem.found, "advice": problem.advice} for problem in plan.problems]
-        print_json(SCHEMA, problems=rows)
-    out = console(stderr=True)
-    table = plain_table("on", "found", "do")
-    for problem in plan.problems:
-        table.add_row(problem.where, problem.found, problem.advice)
-    out.print(table, markup=False)
-    typer.echo(f"error: bench fleet: {len(plan.problems)} problems; expected none. Nothing was made.", err=True)
 
 
 def _show_dry_run(plan: FleetPlan, load: WorkerLoad, *, json: bool) -> None:

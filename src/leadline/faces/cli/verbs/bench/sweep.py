@@ -14,7 +14,7 @@ from leadline.faces.cli.outputs import Force, output_file
 from leadline.faces.cli.verbs.bench._workload import changed
 
 if TYPE_CHECKING:
-    from leadline.app.sweep.easy import Easy
+    from leadline.app.measure.easy import Easy
     from leadline.app.sweep.sweeping import PlannedSweep, SweepOutcome
     from leadline.core.io.outputs import Output
     from leadline.core.model.workload import Workload

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.app.sweep.easy import (
+from leadline.app.measure.easy import (
     GIB,
     Choice,
     Easy,
@@ -16,9 +16,12 @@ from leadline.app.sweep.easy import (
     choose_machines,
     choose_workload,
     overhead_of,
+    storage_at,
     storages,
 )
+from leadline.core.model.entities import Entity
 from leadline.core.model.errors import UsageError
+from leadline.core.model.vocabulary import EntityKind
 from leadline.formats.inventory_file import parse_inventory
 from tests.conftest import ROOT
 
@@ -118,3 +121,34 @@ def test_workloads_of_databases() -> None:
     databases = "{name: a, engine: oracle}, {name: b, engine: oracle}, {name: c, engine: iris}"
     text = f"guests: [{{name: g, databases: [{databases}]}}]"
     assert choose_workload(parse_inventory(text, "i")).value == "oracle-oltp-io"
+
+
+TWO_CLUSTERS = """
+leadline_inventory: 1
+clusters: [{name: a, vsan_enabled: true}, {name: b, vsan_enabled: true}]
+datastores:
+  - {name: vsan-a, type: vsan, capacity_gib: 1000, free_gib: 400, hosts: [a1]}
+  - {name: vsan-b, type: vsan, capacity_gib: 9000, free_gib: 8000, hosts: [b1, b2]}
+  - {name: nfs, type: nfs, capacity_gib: 500, free_gib: 300, hosts: [a1, b1]}
+hosts:
+  - {name: a1, cluster: a, disk_groups: [{name: g, cache_gib: 400, capacity_gib: 1000, capacity_medium: flash}]}
+  - {name: b1, cluster: b, disk_groups: [{name: g, cache_gib: 800, capacity_gib: 4500, capacity_medium: flash}]}
+  - {name: b2, cluster: b, disk_groups: [{name: g, cache_gib: 800, capacity_gib: 4500, capacity_medium: flash}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cluster", "datastore", "kind", "hosts", "groups", "capacity", "free"),
+    [
+        ("a", "vsan-a", "vsan-osa", 1, 1, 1000, 400),
+        ("b", "vsan-b", "vsan-osa", 2, 2, 9000, 8000),
+        ("b", "nfs", "datastore", 1, 0, 500, 300),
+    ],
+)
+def test_a_datastore_of_one_cluster_among_several(
+    cluster: str, datastore: str, kind: str, hosts: int, groups: int, capacity: float, free: float
+) -> None:
+    inventory = parse_inventory(TWO_CLUSTERS, "i")
+    storage = storage_at(inventory, Entity(EntityKind.CLUSTER, cluster), Entity(EntityKind.DATASTORE, datastore))
+    assert (storage.name, storage.kind, storage.host_count, storage.group_count) == (datastore, kind, hosts, groups)
+    assert (storage.capacity_gib, storage.free_gib) == (capacity, free)

@@ -1,4 +1,4 @@
-"""Choices for a sweep nobody wants to configure: machines, disks, sizes and load, each with its reason.
+"""Choices for a load nobody wants to configure: machines, disks, sizes and load, each with its reason.
 
 What is not known is said and replaced by what is safe: less data, never more. Sizes are bytes.
 
@@ -9,7 +9,7 @@ of. VMware vSAN Design Guide: reactive rebalancing begins at 80 % of a capacity 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.errors import UsageError
@@ -141,6 +141,21 @@ def storages(inventory: Inventory) -> list[Storage]:
         names.add(store.name)
         stores.append(_datastore(inventory, store))
     return stores
+
+
+def storage_at(inventory: Inventory, cluster: Entity, datastore: Entity) -> Storage:
+    """A datastore as one cluster uses it: the hosts there that mount it and, on vSAN, the disk groups of the cluster.
+
+    Capacity and free space are those of this datastore: a vCenter may have several clusters with vSAN.
+    """
+    store = _datastore(inventory, datastore)
+    hosts = placement.hosts_of(inventory, cluster)
+    mounted = set(inventory.get(datastore, "hosts") or ())
+    is_vsan = str(inventory.get(datastore, "type") or "").startswith("vsan")
+    below = _vsan_storage(inventory, cluster) if is_vsan else None
+    if below is not None:
+        return replace(below, name=store.name, capacity_gib=store.capacity_gib, free_gib=store.free_gib)
+    return replace(store, host_count=sum(host.name in mounted for host in hosts) or len(hosts) or 1)
 
 
 def _clusters_of_hosts(inventory: Inventory) -> list[Entity]:
