@@ -43,6 +43,7 @@ KINDS = (
 CLOSE_WAIT_S = 240.0
 LOAD_S = 7200
 NOTICE_S = 8.0  # until the notice of a closing is sent
+TELLING = ("opened", "worsened")  # notices from which people learn that something is wrong, or what it is
 SETTINGS = """\
 store: {{folder: {folder}/store}}
 sources:
@@ -116,7 +117,9 @@ def judged(
     if not incidents:
         return row
     first = min(incidents, key=lambda one: one.opened_ns)
-    opening = next((notice for notice in told if notice["state"] == "opened"), None)
+    # One that was open before (a machine has its own troubles) is not opened again: people are told that it is worse.
+    row["was_open"] = first.opened_ns < began_ns
+    opening = next((notice for notice in told if notice["state"] in TELLING), None)
     row["cause"], row["title"], row["severity"] = first.cause, first.title, first.severity.name.lower()
     row["first_told"] = None if opening is None else opening["cause"]
     row["told_after_s"] = None if opening is None else round((opening["sent_ns"] - began_ns) / 1e9, 1)
@@ -240,7 +243,8 @@ def show(row: dict[str, Any]) -> None:
         print(
             f"{row['kind']:<22} {mark}, {row['cause']} (told first: {row['first_told']}, diagnose: {row['diagnose']}), "
             f"told after {row['told_after_s']} s, rule's duration {row['rule_duration_s']} s, closed after "
-            f"{row['closed_after_s']} s, {row['opened']} incidents, notices {row['notices']}\n    {row['title']}"
+            f"{row['closed_after_s']} s, {row['opened']} incidents{', one open before' if row['was_open'] else ''}, "
+            f"notices {row['notices']}\n    {row['title']}"
         )
     sys.stdout.flush()
 
