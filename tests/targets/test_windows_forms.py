@@ -331,6 +331,10 @@ def test_what_cannot_be_asked_for(
     assert not (tmp_path / "back.reg").exists()
 
 
+def test_reference_lists_a_shipped_template_by_name() -> None:
+    assert reference(Path("windows-10-1809-1909"))[1] == load_template("windows-10-1809-1909")
+
+
 def test_reference_lists_a_saved_template(mine: Path) -> None:
     shown = CliRunner().invoke(build_app(), ["guest", "reference", str(mine), "--json"])
     assert [entry["id"] for entry in json.loads(shown.output)["items"]][4] == "list"

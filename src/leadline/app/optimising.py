@@ -50,14 +50,17 @@ def items_of(
 
 
 def reference(origin: Path | None) -> tuple[str, list[WindowsItem], list[Untaken]]:
-    """A Windows template's name, its items, and what of it cannot be taken over; the shipped one by default.
+    """A Windows template's name, its items, and what of it cannot be taken over; windows-database by default.
+
+    Args:
+        origin: a file, or the name of a shipped template.
 
     Raises:
         InputError: the file is no such template.
     """
-    if origin is None:
-        return "windows-database", guest_windows.load_template("windows-database"), []
-    template, left = _windows_template("", origin)
+    name = "windows-database" if origin is None else str(origin)
+    is_shipped = name in guest_windows.templates() and not Path(name).exists()
+    template, left = _windows_template(name, None if is_shipped else origin)
     return template.name, template.items, left
 
 
