@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from leadline.app.optimising import check_build, export, reference, saved, way_back
@@ -18,7 +20,15 @@ from leadline.core.model.errors import InputError, UsageError
 from leadline.faces.cli.main import build_app
 from leadline.formats.windows.registry_file import HEADER, RegistryEntry, entries
 from leadline.targets._guest_windows.command_script import argument, comment
-from leadline.targets.guest_windows import load_template, template_of, templates
+from leadline.targets.guest_windows import (
+    WindowsItem,
+    WindowsTemplate,
+    command_script,
+    load_template,
+    registration,
+    template_of,
+    templates,
+)
 from tests.targets.test_guest_windows import broken
 
 EVERY_TYPE = r"""
@@ -132,6 +142,48 @@ def test_text_of_a_template_ends_no_argument_and_no_comment() -> None:
         assert set(comment(text)) & set("%\n&^!\u2019") == set()
 
 
+def after_cmd(line: str) -> str:
+    """What cmd.exe passes on of a line of a batch file: percents, then carets and quotation marks."""
+    assert "%" not in line.replace("%%", "")
+    passed, is_quoted, characters = "", False, iter(line.replace("%%", "%"))
+    for character in characters:
+        if character == "^" and not is_quoted:
+            passed += next(characters)
+            continue
+        assert is_quoted or character not in "&|<>()"
+        is_quoted ^= character == '"'
+        passed += character
+    assert not is_quoted
+    return passed
+
+
+def arguments_of(line: str) -> list[str]:
+    """What a C program is given of a command line: backslashes count only before a quotation mark."""
+    words, is_quoted, at = [""], False, 0
+    while at < len(line):
+        slashes = len(line) - at - len(line[at:].lstrip("\\"))
+        at += slashes
+        is_mark = line[at : at + 1] == '"'
+        words[-1] += "\\" * (slashes // 2 if is_mark else slashes)
+        if is_mark and slashes % 2:
+            words[-1] += '"'
+        elif is_mark:
+            is_quoted = not is_quoted
+        elif line[at : at + 1] == " " and not is_quoted:
+            words.append("")
+        else:
+            words[-1] += line[at : at + 1]
+        at += 1
+    return words
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text(st.sampled_from('ab \\"%^&|<>()!;'), max_size=20), st.text(st.sampled_from('a\\"%^&'), max_size=10))
+def test_an_argument_arrives_as_it_was(first: str, second: str) -> None:
+    line = f"reg add {argument(first)} /d {argument(second)}"
+    assert arguments_of(after_cmd(line)) == ["reg", "add", first, "/d", second]
+
+
 def test_the_powershell_script_loads_the_hive_and_removes_apps(mine: Path) -> None:
     written = export(str(mine), None, [], [])
     assert broken(written.text) == []
@@ -141,6 +193,21 @@ def test_the_powershell_script_loads_the_hive_and_removes_apps(mine: Path) -> No
     assert "Value = [string[]]@('a;b', 'c|d')" in written.text
     assert "Remove-AppxProvisionedPackage -Online" in written.text
     assert len(written.items) == 14
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(max_size=20), min_size=7, max_size=7))
+def test_no_text_of_a_template_becomes_a_line(texts: list[str]) -> None:
+    title, key, name, value, reason, source, template = texts
+    item = WindowsItem("x", title, "registry", f"HKLM:\\A{key}", name, "String", value, reason, source, title)
+    unlisted = WindowsItem("y", title, "app", "", name, "", "Removed", reason, source, title)
+    made = registration(WindowsTemplate(template, title, (1, 2), [item, unlisted]))
+    text = made.content[2:].decode("utf-16-le", "surrogatepass")
+    found = [entry for entry in entries(text, "x") if entry.name is not None]
+    assert found == [RegistryEntry(item.key, item.value_name, item.data)] * len(made.items)
+    script = command_script(WindowsTemplate(template, title, None, [item, unlisted]))
+    lines = script.content.decode("ascii").split("\r\n")
+    assert sum(not line.startswith(("rem", "@rem")) for line in lines) == 7 + 3 * len(script.items)
 
 
 def test_the_way_back_restores_what_was_there_and_deletes_the_rest(mine: Path, tmp_path: Path) -> None:
