@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +43,18 @@ class Wine:
         environment = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY")}
         # Without these two no window asks for what browsers need.
         environment |= {"WINEPREFIX": str(self.prefix), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree=;mshtml="}
-        done = subprocess.run([WINE, *words], env=environment, capture_output=True, timeout=300, check=False)
-        shown = (done.stdout + done.stderr).decode("utf-8", "replace")
+        with tempfile.TemporaryFile() as output:  # Wine's server goes on with the output: a pipe would never end
+            done = subprocess.run(
+                [WINE, *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                timeout=120,
+                check=False,
+            )
+            output.seek(0)
+            shown = output.read().decode("utf-8", "replace")
         assert status is None or done.returncode == status, f"{words}: {done.returncode}: {shown}"
         return shown
 
