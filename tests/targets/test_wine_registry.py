@@ -1,7 +1,7 @@
 r"""What the exports do to a registry: applied, read back and taken back in Wine, whose regedit, reg and cmd run here.
 
-Wine is not Windows: its registry has no loaded hives and its `sc`, `schtasks` and `powercfg` change nothing that could
-be checked. Registry values are the same in both.
+Wine is not Windows: it cannot load a hive, so values of the default user are left out here, and its `sc`, `schtasks`
+and `powercfg` change nothing that could be checked. Registry values are the same in both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tests.targets.test_windows_forms import EVERY_TYPE, KEY
 
 WINE = Path("/usr/lib/wine/wine64")
 SERVER = Path("/usr/lib/wine/wineserver64")
-ROOTS = ("HKEY_LOCAL_MACHINE\\SOFTWARE", "HKEY_LOCAL_MACHINE\\SYSTEM", "HKEY_USERS\\LeadlineDefault")
+ROOTS = ("HKEY_LOCAL_MACHINE\\SOFTWARE\\Leadline",)
+SHIPPED_ROOTS = ("HKEY_LOCAL_MACHINE\\SYSTEM", "HKEY_LOCAL_MACHINE\\SOFTWARE\\Microsoft\\Windows\\CurrentVersion")
 pytestmark = [
     pytest.mark.real,
     pytest.mark.slow,
@@ -112,8 +113,6 @@ def mine(tmp_path: Path) -> Path:
 def seed(wine: Wine, folder: Path) -> None:
     """Values of other types and data in the places of the template, two that it does not name, and keys without any."""
     lines = [
-        "[HKEY_USERS\\LeadlineDefault\\Control Panel\\Desktop]",
-        value_line("MinAnimate", RegistryData.of_text("1")),
         f"[{KEY}]",
         value_line("", RegistryData.of_text("the old default")),
         value_line("a%b", RegistryData(3, b"\1\2\3")),
@@ -125,12 +124,12 @@ def seed(wine: Wine, folder: Path) -> None:
         f"[{KEY}\\empty]",
     ]
     path = folder / "seed.reg"
-    path.write_bytes(encoded(["[-HKEY_LOCAL_MACHINE\\SOFTWARE\\Leadline]", "[-HKEY_USERS\\LeadlineDefault]", *lines]))
+    path.write_bytes(encoded(["[-HKEY_LOCAL_MACHINE\\SOFTWARE\\Leadline]", *lines]))
     wine.apply(path)
 
 
-def exports(wine: Wine, folder: Path, name: str) -> list[Path]:
-    return [wine.recorded(root, folder / f"{name}-{number}.reg") for number, root in enumerate(ROOTS)]
+def exports(wine: Wine, folder: Path, name: str, roots: tuple[str, ...] = ROOTS) -> list[Path]:
+    return [wine.recorded(root, folder / f"{name}-{number}.reg") for number, root in enumerate(roots)]
 
 
 def written(folder: Path, script: Script, before: list[Path], ending: str) -> tuple[Path, Path]:
@@ -148,7 +147,7 @@ def test_a_registration_file_is_applied_and_taken_back(wine: Wine, mine: Path, t
     seed(wine, tmp_path)
     before = exports(wine, tmp_path, "before")
     values = wine.values(tmp_path)
-    script = export(str(mine), None, [], [], form="reg")
+    script = export(str(mine), None, [], ["user"], form="reg")
     there, back = written(tmp_path, script, before, "reg")
 
     wine.apply(there)
@@ -163,7 +162,6 @@ def test_a_registration_file_is_applied_and_taken_back(wine: Wine, mine: Path, t
     assert shown["text"] == 'REG_SZ 100% of "C:\\dir\\" ^&|'
     assert shown["bytes"] == "REG_BINARY 90320780FF"
     assert shown["list"] == "REG_MULTI_SZ a;b\\0c|d"
-    assert shown["user"] == "REG_SZ 0"
     assert shown["gone"] == ""
 
     wine.apply(back)
@@ -173,21 +171,21 @@ def test_a_registration_file_is_applied_and_taken_back(wine: Wine, mine: Path, t
 @pytest.mark.parametrize("name", templates())
 def test_a_shipped_template_is_applied_and_taken_back(wine: Wine, name: str, tmp_path: Path) -> None:
     """Most of its keys are not there before; they stay, empty."""
-    seed(wine, tmp_path)
-    before = exports(wine, tmp_path, "before")
-    values = wine.values(tmp_path)
-    script = export(name, None, [], [], every=True, form="reg")
-    assert script.items == [item for item in load_template(name) if item.in_registry]
+    before = exports(wine, tmp_path, "before", SHIPPED_ROOTS)
+    values = wine.values(tmp_path, SHIPPED_ROOTS)
+    users = [item.id for item in load_template(name) if item.of_new_users]
+    script = export(name, None, [], users, every=True, form="reg")
+    assert script.items == [item for item in load_template(name) if item.in_registry and item.id not in users]
     there, back = written(tmp_path, script, before, "reg")
 
     wine.apply(there)
-    now = wine.values(tmp_path)
+    now = wine.values(tmp_path, SHIPPED_ROOTS)
     assert {place: now.get(place) for place in wanted(script)} == wanted(script)
     shown = wine.query(script)
     assert all(text.startswith("REG_") for text in shown.values())
 
     wine.apply(back)
-    assert wine.values(tmp_path) == values
+    assert wine.values(tmp_path, SHIPPED_ROOTS) == values
 
 
 def test_a_command_script_is_applied_and_taken_back(wine: Wine, mine: Path, tmp_path: Path) -> None:
@@ -219,7 +217,6 @@ def test_a_failed_command_is_the_scripts_status_and_the_rest_is_done(wine: Wine,
 
 
 def test_a_script_for_other_builds_changes_nothing(wine: Wine, tmp_path: Path) -> None:
-    seed(wine, tmp_path)
     number = wine.run(
         "reg", "query", "HKLM\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion", "/v", "CurrentBuildNumber"
     )
@@ -228,7 +225,7 @@ def test_a_script_for_other_builds_changes_nothing(wine: Wine, tmp_path: Path) -
     name = next(name for name, builds in ranges.items() if builds and not builds[0] <= build <= builds[1])
     path = tmp_path / "apply.cmd"
     path.write_bytes(export(name, None, [], [], form="cmd").encoded)
-    values = wine.values(tmp_path)
+    values = wine.values(tmp_path, SHIPPED_ROOTS)
     shown = wine.run("cmd", "/c", _windows(path), status=1)
     assert f"this is build {build}. Nothing was changed." in shown
-    assert wine.values(tmp_path) == values
+    assert wine.values(tmp_path, SHIPPED_ROOTS) == values

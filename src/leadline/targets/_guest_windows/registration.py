@@ -61,7 +61,7 @@ def _warning(items: Iterable[WindowsItem]) -> list[str]:
         lines += [
             "; Keys below HKEY_USERS\\" + DEFAULT_USER + " are of the user that new users are copied from. Run before:",
             f";   reg load {hive} {DEFAULT_HIVE}",
-            f"; and afterwards: reg unload {hive}. Without it these values are lost at the next restart.",
+            f"; and afterwards: reg unload {hive}. Without it regedit writes none of them, and does not say so.",
         ]
     return lines
 
