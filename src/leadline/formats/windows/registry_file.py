@@ -188,7 +188,7 @@ def _data(text: str, at: int, name: str) -> tuple[RegistryData, int]:
     data = _HEX_DATA.match(text, head.end()) if head else None
     if head is None or data is None:
         raise _wrong(_where(name, text, at), f"data {_line(text, at)[:40].rstrip()!r}", '"text", dword: or hex:')
-    raw = []
+    raw: list[int] = []
     for pair in _BREAKS.sub("", data[0]).rstrip(",").split(","):
         if len(pair) > 2 or (not pair and raw):
             raise _wrong(_where(name, text, at), f"{pair[:20]!r} among the bytes", "two hexadecimal digits")

@@ -173,7 +173,7 @@ def saved(template: WindowsTemplate) -> str:
         entry["value"] = list(item.value) if isinstance(item.value, tuple) else item.value
         unsaid = {name for name in ("path", "name", "type", "rule") if not entry[name]} | {"default"}
         entries.append({key: value for key, value in entry.items() if key not in unsaid})
-    plain = {"template": template.name, "title": template.title}
+    plain: dict[str, object] = {"template": template.name, "title": template.title}
     if template.builds:
         plain["builds"] = list(template.builds)
     head = mark("leadline guest export --save")
