@@ -261,6 +261,7 @@ if [ "$LEVEL" = all ]; then
     install_packages "$PACKAGES_ALL"
     install_nginx
     [ -e /usr/include/nbdkit-plugin.h ] || install_packages "nbdkit-plugin-dev:nbdkit-plugin.h"
+    [ -e /usr/lib/wine/wine64 ] || install_packages "wine64:wine64" # a registry to prove exports for Windows on
     unpack_sshd
     unpack_kernel
     install_vcsim_fleet

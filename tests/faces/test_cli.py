@@ -110,6 +110,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
         '<sequence name="t"><group name="g"><step name="s" category="Mandatory"><action><type>Service</type>'
         "<params><serviceName>WSearch</serviceName><startMode>Disabled</startMode></params></action></step></group></sequence>"
     )
+    (folder / "before.reg").write_text("Windows Registry Editor Version 5.00\n\n[HKEY_LOCAL_MACHINE\\SYSTEM]\n")
     (folder / "image" / "etc").mkdir(parents=True)
     run("guest", "apply", "--root", "image", "--yes", cwd=folder)  # examples run in any order: one reverts
     (folder / "scratch").mkdir()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.core.contracts.target import FileChange, Item, ItemStatus
@@ -11,21 +11,30 @@ from leadline.core.model.errors import UsageError
 from leadline.formats.windows.osot import read_template
 from leadline.targets import guest_linux, guest_windows
 from leadline.targets.guest_linux import JournalEntry
-from leadline.targets.guest_windows import Untaken, WindowsItem
+from leadline.targets.guest_windows import Untaken, WindowsItem, WindowsTemplate
+
+FORMS = ("ps1", "reg", "cmd")
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A PowerShell script, the items it holds, and the steps of a foreign template that were left out."""
+    """An export for a Windows guest: the items it holds, and what was left out.
+
+    Attributes:
+        text: what is printed when no file is named.
+        items: the items that are in it.
+        left: steps of a foreign template that cannot be taken over.
+        encoded: the file's bytes, as Windows expects them.
+        unheld: ids of chosen items that this form cannot hold, with the reason.
+        source: the template with the chosen items alone.
+    """
 
     text: str
     items: list[WindowsItem]
     left: list[Untaken]
-
-    @property
-    def encoded(self) -> bytes:
-        """With a byte-order mark, without which Windows PowerShell 5 reads the local code page, and CR LF."""
-        return self.text.replace("\n", "\r\n").encode("utf-8-sig")
+    encoded: bytes
+    unheld: list[tuple[str, str]]
+    source: WindowsTemplate
 
 
 def items_of(
@@ -41,34 +50,88 @@ def items_of(
 
 
 def reference(origin: Path | None) -> tuple[str, list[WindowsItem], list[Untaken]]:
-    """A Windows template's name, its items, and what of it cannot be taken over; the shipped one by default.
+    """A Windows template's name, its items, and what of it cannot be taken over; windows-database by default.
+
+    Args:
+        origin: a file, or the name of a shipped template.
 
     Raises:
         InputError: the file is no such template.
     """
+    name = "windows-database" if origin is None else str(origin)
+    is_shipped = name in guest_windows.templates() and not Path(name).exists()
+    template, left = _windows_template(name, None if is_shipped else origin)
+    return template.name, template.items, left
+
+
+def _windows_template(name: str, origin: Path | None) -> tuple[WindowsTemplate, list[Untaken]]:
+    """A template by its name or file, or a foreign one with what of it cannot be taken over."""
     if origin is None:
-        return "windows-database", guest_windows.load_template("windows-database"), []
-    template = read_template(origin)
-    return template.name, *guest_windows.items_of(template)
+        return guest_windows.template_of(name), []
+    if origin.suffix in (".yaml", ".yml"):
+        return guest_windows.template_of(str(origin)), []
+    foreign = read_template(origin)
+    items, left = guest_windows.items_of(foreign)
+    return WindowsTemplate(foreign.name, foreign.name, None, items), left
 
 
-def export(template: str, origin: Path | None, take: list[str], leave: list[str], *, every: bool = False) -> Script:
-    """The script of a shipped Windows template, or of a foreign one.
+def export(
+    template: str, origin: Path | None, take: list[str], leave: list[str], *, every: bool = False, form: str = "ps1"
+) -> Script:
+    """A Windows template, shipped, saved or foreign, as a file of one of `FORMS`.
 
     Raises:
-        UsageError: the template or an item does not exist, or nothing is left to write.
+        UsageError: the template, the form or an item does not exist, or nothing is left to write.
         InputError: the file is no template.
     """
-    name, items, left = reference(origin) if origin else (template, guest_windows.load_template(template), [])
-    kept = guest_windows.chosen(items, [*take, *(item.id for item in items if every)], leave)
+    if form not in FORMS:
+        raise UsageError("--as", found=form, expected="ps1, reg or cmd", advice="Name one of them.")
+    source, left = _windows_template(template, origin)
+    kept = guest_windows.chosen(source.items, [*take, *(item.id for item in source.items if every)], leave)
     if not kept:
         raise UsageError(
-            f"export {name}",
+            f"export {source.name}",
             found="no item that is taken by default",
             expected="at least one",
             advice="Name items with --take, or --all; `leadline guest reference` lists them.",
         )
-    return Script(guest_windows.script(name, kept), kept, left)
+    chosen = replace(source, items=kept)
+    if form == "ps1":
+        text = guest_windows.script(source.name, kept, source.builds)
+        # Without a byte-order mark Windows PowerShell 5 reads the local code page.
+        return Script(text, kept, left, text.replace("\n", "\r\n").encode("utf-8-sig"), [], chosen)
+    written = guest_windows.registration(chosen) if form == "reg" else guest_windows.command_script(chosen)
+    if not written.items:
+        raise UsageError(
+            f"export {source.name}",
+            found=f"no item that a .{form} file can hold",
+            expected="at least one",
+            advice="Use --as ps1, which holds every item.",
+        )
+    return Script(written.text, written.items, left, written.content, written.left, chosen)
+
+
+def way_back(script: Script, before: list[Path]) -> bytes:
+    """The registration file that restores what exports of the guest's registry say was there before a change.
+
+    Raises:
+        InputError: an export is damaged, or none holds what was there before.
+    """
+    return guest_windows.way_back(script.source.name, script.items, before).content
+
+
+def check_build(script: Script, build: int) -> None:
+    """Refuse a template that is not for the guest's build of Windows.
+
+    Raises:
+        UsageError: the build is outside of the template's range.
+    """
+    guest_windows.check_build(script.source, build)
+
+
+def saved(script: Script) -> str:
+    """A template file of the chosen items, which `export` takes by its name."""
+    return guest_windows.saved(script.source)
 
 
 def analyze(template: str, root: Path, values: Mapping[str, int] | None = None) -> list[ItemStatus]:

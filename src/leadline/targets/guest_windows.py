@@ -1,21 +1,30 @@
-r"""A Windows guest: registry values, services, scheduled tasks, power plan, as a PowerShell script to run there.
+r"""A Windows guest: registry values, services, scheduled tasks, power plan, apps, as a file to run or import there.
 
 Changes:
-    Nothing from here: the export is a script for somebody to read and run. It shows what it would change; with
-    ``-Apply`` it changes it. Registry values, start types of services, states of scheduled tasks, the active power plan
-    and receive side scaling of vmxnet3 adapters; no command line of a template is ever taken over.
+    Nothing from here: the export is a file for somebody to read and run. A PowerShell script (``.ps1``) shows what it
+    would change; with ``-Apply`` it changes it. Registry values, start types of services, states of scheduled tasks,
+    the active power plan, receive side scaling of vmxnet3 adapters and built-in apps. A command script (``.cmd``) does
+    the same without adapters and apps, a registration file (``.reg``) holds the registry values alone. Values under
+    HKCU are of the user that new users are copied from. No command line of a template is ever taken over.
 
 Undo:
-    Before the first change the script writes what each place held to a journal beside itself; run with ``-Revert`` it
-    puts that back and removes values and keys that were not there. A delayed automatic start comes back as automatic;
-    empty parent keys that were made stay.
+    Before the first change the PowerShell script writes what each place held to a journal beside itself; run with
+    ``-Revert`` it puts that back and removes values and keys that were not there. A delayed automatic start comes back
+    as automatic; empty parent keys that were made stay; a removed app does not come back. For a registration file the
+    way back is made from an export of the guest's registry (``--before``, ``--revert-to``): values get what they held,
+    values that were not there are deleted, keys that were not there stay, empty. A command script has no way back
+    but this one for its registry values.
 
 Unsafe ranges:
-    Not tested on Windows: only the script's syntax is checked. Try it on a copy of the guest. Steps of a foreign
-    template are only as good as that template.
+    Not tested on Windows: the PowerShell script's syntax is checked; registration files and the registry lines of
+    command scripts are run against Wine's registry. Try it on a copy of the guest. Steps of a foreign template are only
+    as good as that template. A template for a range of builds is refused on a guest of another build.
 
 Sources:
-    Microsoft: about_Quoting_Rules, New-ItemProperty, Set-Service, ScheduledTasks module, NetAdapter module, powercfg.
+    Microsoft: about_Quoting_Rules, New-ItemProperty, Set-Service, ScheduledTasks module, NetAdapter module, powercfg,
+    Remove-AppxPackage, Remove-AppxProvisionedPackage, reg, sc, schtasks; Support 310516 (registration files).
+    The two templates of Windows 10: Microsoft, Optimizing Windows 10 for a Virtual Desktop Infrastructure (VDI) role,
+    version 1803 and version 1909.
 """
 
 from __future__ import annotations
@@ -26,49 +35,54 @@ from importlib import resources
 from itertools import groupby
 from typing import Any
 
-import yaml
-
 from leadline.core.model.errors import UsageError
 from leadline.formats.windows.osot import Template, TemplateStep
+from leadline.targets._guest_windows.command_script import command_script
+from leadline.targets._guest_windows.model import DEFAULT_USER, KINDS, LIMITS, WindowsItem, WrittenForm
+from leadline.targets._guest_windows.registration import registration, way_back
+from leadline.targets._guest_windows.template import (
+    STARTS,
+    STATES,
+    WILDCARDS,
+    WindowsTemplate,
+    check_build,
+    load_template,
+    ranges,
+    saved,
+    template_of,
+    templates,
+)
 
-KINDS = ("registry", "remove-value", "service", "task", "power-plan", "rss")
-_WILDCARDS = frozenset("*?[]`")
+__all__ = [
+    "KINDS",
+    "Untaken",
+    "WindowsItem",
+    "WindowsTemplate",
+    "WrittenForm",
+    "check_build",
+    "chosen",
+    "command_script",
+    "items_of",
+    "load_template",
+    "quoted",
+    "registration",
+    "saved",
+    "script",
+    "template_of",
+    "templates",
+    "way_back",
+]
+
 _HIVES = {"HKLM": "HKLM:", "HKEY_LOCAL_MACHINE": "HKLM:"}
+# Templates of the tool load the hive of the user that new users are copied from under this key.
+_TOOL_USER = re.compile(r"(?:HKU|HKEY_USERS)\\temp\\", re.IGNORECASE)
+_SHOWN_MAX = 20
 _TYPES = {
     "REG_SZ": "String",
     "REG_EXPAND_SZ": "ExpandString",
     "REG_DWORD": "DWord",
     "REG_QWORD": "QWord",
 }
-_LIMITS = {"DWord": 1 << 32, "QWord": 1 << 64}
-_STARTS = {"auto": "Automatic", "automatic": "Automatic", "manual": "Manual", "disabled": "Disabled"}
-_STATES = {"enabled": "Enabled", "disabled": "Disabled"}
-
-
-@dataclass(frozen=True, slots=True)
-class WindowsItem:
-    r"""One setting: what kind of thing it is, where, what it should hold, and what to know before taking it.
-
-    Attributes:
-        kind: one of `KINDS`.
-        path: registry key as PowerShell writes it (``HKLM:\...``); "" for other kinds.
-        name: value, service or task.
-        type: registry type as PowerShell names it; "" for other kinds.
-        value: what it should hold; an int for DWord and QWord.
-    """
-
-    id: str
-    title: str
-    kind: str
-    path: str
-    name: str
-    type: str
-    value: str | int
-    reason: str
-    source: str
-    risk: str
-    rule: str | None = None
-    default: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +91,6 @@ class Untaken:
 
     step: TemplateStep
     why: str
-
-
-def templates() -> list[str]:
-    """Names of the shipped templates."""
-    folder = resources.files("leadline.targets").joinpath("windows_templates")
-    return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
-
-
-def load_template(name: str) -> list[WindowsItem]:
-    """The items of a shipped template.
-
-    Raises:
-        UsageError: there is no such template.
-    """
-    if name not in templates():
-        raise UsageError(
-            f"template {name}",
-            found="no such Windows template",
-            expected="a shipped one",
-            advice=f"One of {', '.join(templates())}.",
-        )
-    text = resources.files("leadline.targets").joinpath("windows_templates", f"{name}.yaml").read_text("utf-8")
-    return [_item(entry) for entry in yaml.safe_load(text)["items"]]
-
-
-def _item(entry: dict[str, Any]) -> WindowsItem:
-    plain = {"path": "", "name": "", "type": "", **entry}
-    return WindowsItem(**plain)
 
 
 def items_of(template: Template) -> tuple[list[WindowsItem], list[Untaken]]:
@@ -135,7 +121,7 @@ def _refusal(step: TemplateStep) -> str | None:
     if step.conditions:
         return f"it depends on {', '.join(step.conditions)}"
     named = (step.params.get(key, "") for key in ("keyname", "valuename", "servicename", "taskname"))
-    if any(_WILDCARDS & set(name) for name in named):
+    if any(WILDCARDS & set(name) for name in named):
         return "a name with a wildcard, which could mean more than the journal holds"
     return None
 
@@ -147,12 +133,12 @@ def _translated(step: TemplateStep) -> dict[str, Any] | str:
     if step.kind == "registry":
         return _registry(step)
     if step.kind == "service":
-        start = _STARTS.get(params.get("startmode", "").lower())
+        start = STARTS.get(params.get("startmode", "").lower())
         if not params.get("servicename") or start is None:
             return "a service without a name or with an unknown start mode"
         return {**plain, "kind": "service", "name": params["servicename"], "value": start}
     if step.kind == "schtasks":
-        state = _STATES.get(params.get("status", "").lower())
+        state = STATES.get(params.get("status", "").lower())
         if not params.get("taskname") or state is None:
             return "a task without a name or with an unknown state"
         task = params["taskname"]
@@ -163,10 +149,13 @@ def _translated(step: TemplateStep) -> dict[str, Any] | str:
 
 
 def _registry(step: TemplateStep) -> dict[str, Any] | str:
+    path = _TOOL_USER.sub(r"HKCU\\", step.params.get("keyname", ""), count=1)
     hive, _, key = step.params.get("keyname", "").partition("\\")
     root = _HIVES.get(hive.upper())
+    if _TOOL_USER.match(step.params.get("keyname", "")):
+        root, key = "HKCU:", path.partition("\\")[2]
     if root is None or not key:
-        return f"a key under {hive or 'nothing'}: only HKLM is taken, which is the same for every user"
+        return f"a key under {hive or 'nothing'}: only HKLM and the hive of the default user (HKU\\temp) are taken"
     name = step.params.get("valuename", "")
     name = "(default)" if name.lower() in ("", "(default)") else name
     place = {"path": f"{root}\\{key}", "name": name}
@@ -177,8 +166,8 @@ def _registry(step: TemplateStep) -> dict[str, Any] | str:
     kind = _TYPES.get(step.params.get("type", "").upper())
     if kind is None:
         return f"a registry value of type {step.params.get('type') or 'not stated'}"
-    number = _number(step.params.get("data", ""), _LIMITS[kind]) if kind in _LIMITS else None
-    if kind in _LIMITS and number is None:
+    number = _number(step.params.get("data", ""), LIMITS[kind]) if kind in LIMITS else None
+    if kind in LIMITS and number is None:
         return f"a {kind} whose data is no number that fits it"
     return {
         **place,
@@ -212,9 +201,9 @@ def chosen(items: list[WindowsItem], take: list[str], leave: list[str]) -> list[
                 f"item {name}",
                 found="not in the template",
                 expected="an item's id",
-                advice="`leadline guest reference` lists those of a file; the shipped one has "
-                + ", ".join(item.id for item in load_template("windows-database"))
-                + ".",
+                advice="`leadline guest reference` lists those of a template; this one has "
+                + ", ".join(sorted(known)[:_SHOWN_MAX])
+                + (", ..." if len(known) > _SHOWN_MAX else "."),
             )
     return [item for item in items if item.id not in leave and (item.default or item.id in take)]
 
@@ -243,21 +232,38 @@ def quoted(text: str) -> str:
     return written[0] if len(written) == 1 else f"({' + '.join(written)})"
 
 
-def script(name: str, items: list[WindowsItem]) -> str:
+def script(name: str, items: list[WindowsItem], builds: tuple[int, int] | None = None) -> str:
     """The PowerShell script; text of a template stands in it only as single-quoted strings."""
     folder = resources.files("leadline.targets").joinpath("windows_templates")
     body = folder.joinpath("script.ps1").read_text("utf-8")
     rows = ",\n".join(_row(item) for item in items)
+    fits = [(first, last, other) for first, last, other in ranges() if (first, last) != builds]
+    others = "; ".join(f"{other} is for builds {first} to {last}" for first, last, other in fits)
     # One pass over the shipped text, so that text of a template is never looked at for placeholders.
-    parts = {"@@NAME@@": quoted(name), "@@ITEMS@@": rows, "@@JOURNAL@@": quoted(f"{_slug(name)}.json")}
+    parts = {
+        "@@NAME@@": quoted(name),
+        "@@ITEMS@@": rows,
+        "@@JOURNAL@@": quoted(f"{_slug(name)}.json"),
+        "@@BUILDS@@": f"@({builds[0]}, {builds[1]})" if builds else "@()",
+        "@@OTHERS@@": quoted(others),
+        "@@HIVE@@": quoted(DEFAULT_USER),
+    }
     return re.sub("@@[A-Z]+@@", lambda match: parts[match[0]], body)
 
 
 def _row(item: WindowsItem) -> str:
-    value = str(item.value) if isinstance(item.value, int) else quoted(item.value)
-    if isinstance(item.value, int):
-        value = f"[uint64]{value}"
-    fields = {"Id": item.id, "Title": item.title, "Kind": item.kind, "Path": item.path, "Name": item.name}
+    path = f"Registry::{item.key}" if item.of_new_users else item.path
+    fields = {"Id": item.id, "Title": item.title, "Kind": item.kind, "Path": path, "Name": item.name}
     fields |= {"Type": item.type, "Why": item.reason, "Risk": item.risk, "Source": item.source}
     plain = "; ".join(f"{key} = {quoted(text)}" for key, text in fields.items())
-    return f"    @{{ {plain}; Value = {value} }}"
+    return f"    @{{ {plain}; Value = {_value(item)} }}"
+
+
+def _value(item: WindowsItem) -> str:
+    if isinstance(item.value, int):
+        return f"[uint64]{item.value}"
+    if isinstance(item.value, tuple):
+        return f"[string[]]@({', '.join(map(quoted, item.value))})"
+    if item.type == "Binary":
+        return f"[byte[]]@({', '.join(f'0x{byte:02x}' for byte in bytes.fromhex(item.value))})"
+    return quoted(item.value)

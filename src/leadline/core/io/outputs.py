@@ -27,6 +27,7 @@ GENERATED = "generated:"  # key of a truth file: the files beside it with their 
 RECORDED_BY = "recorded_by"  # last column of settings that Leadline records from a database
 EXPORT_HEADER = ("time", "entity", "metric", "unit", "value", "since_boot")
 _MARK = "Written by Leadline"
+_REGISTRATION = "Windows Registry Editor Version 5.00"  # the line a registration file must begin with
 _HEAD_BYTES = 4096
 _TRIES = 100
 _START_FIELD = 19  # of /proc/PID/stat after the command. Source: proc_pid_stat(5), starttime is the 22nd
@@ -44,6 +45,8 @@ _OURS = (
     re.compile(rb'\A\s*\{\s*("schema":\s*"leadline\.|"leadline_facts":)'),
     re.compile(rb'\A\s*\{.*"runs":.*"driver":\s*\{\s*"name":\s*"Leadline"', re.DOTALL),
     re.compile(rb"\A(\xef\xbb\xbf)?# " + _MARK.encode() + rb"\b"),
+    re.compile(rb"\A@rem " + _MARK.encode() + rb"\b"),
+    re.compile(rb"\A\xff\xfe" + re.escape(f"{_REGISTRATION}\r\n\r\n; {_MARK}:".encode("utf-16-le"))),
     re.compile(rb"\A[a-z_,]+," + RECORDED_BY.encode() + rb"\n"),
     re.compile(rb"\A" + ",".join(EXPORT_HEADER).encode() + rb"\r?\n"),
 )

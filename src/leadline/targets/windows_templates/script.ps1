@@ -15,9 +15,13 @@ param(
 Set-StrictMode -Version 3.0
 $ErrorActionPreference = 'Stop'
 $Template = @@NAME@@
+$Builds = @@BUILDS@@
 $Items = @(
 @@ITEMS@@
 )
+# Under this key the hive of the user that new users are copied from is loaded while the script runs.
+$Hive = @@HIVE@@
+$HiveFile = Join-Path $env:SystemDrive 'Users\Default\NTUSER.DAT'
 
 function Get-RegistryValue([string]$Path, [string]$Name) {
     if (-not (Test-Path -LiteralPath $Path)) { return @{ Exists = $false; KeyExists = $false } }
@@ -33,8 +37,35 @@ function ConvertTo-Stored([string]$Type, $Value) {
     switch ($Type) {
         'DWord' { return [BitConverter]::ToInt32([BitConverter]::GetBytes([uint32]$Value), 0) }
         'QWord' { return [BitConverter]::ToInt64([BitConverter]::GetBytes([uint64]$Value), 0) }
+        'Binary' { return , [byte[]]$Value }
+        'MultiString' { return , [string[]]$Value }
         default { return [string]$Value }
     }
+}
+
+function Join-Stored($Value) {
+    # Lists are compared element by element; nothing the registry keeps holds a NUL between texts.
+    return (@($Value) -join [string][char]0)
+}
+
+function Open-Hive {
+    if (Test-Path -LiteralPath ('Registry::HKEY_USERS\' + $Hive)) { throw "There is a key HKEY_USERS\$Hive already; unload it first." }
+    reg.exe load ('HKU\' + $Hive) $HiveFile | Out-Null
+    if ($LASTEXITCODE -ne 0) { throw "The hive of the default user cannot be loaded: $HiveFile" }
+}
+
+function Close-Hive {
+    # The registry provider keeps keys open until they are collected; an open key keeps the hive loaded.
+    [gc]::Collect()
+    [gc]::WaitForPendingFinalizers()
+    reg.exe unload ('HKU\' + $Hive) | Out-Null
+    if ($LASTEXITCODE -ne 0) { Write-Warning "Unload the hive by hand: reg unload HKU\$Hive" }
+}
+
+function Get-App([string]$Name) {
+    $installed = @(Get-AppxPackage -Name $Name)
+    $prepared = @(Get-AppxProvisionedPackage -Online | Where-Object { $_.DisplayName -eq $Name })
+    return @{ Installed = $installed; Prepared = $prepared }
 }
 
 function Get-ActivePlan {
@@ -71,6 +102,10 @@ function Get-Held($Item) {
             $states = @($found | ForEach-Object { @{ Name = $_.Name; Enabled = [bool](Get-NetAdapterRss -Name $_.Name).Enabled } })
             return @{ Exists = $true; Value = $states }
         }
+        'app' {
+            $app = Get-App $Item.Name
+            return @{ Exists = ($app.Installed.Count + $app.Prepared.Count -gt 0); Value = 'Installed' }
+        }
     }
 }
 
@@ -78,7 +113,7 @@ function Test-Wanted($Item, $Held) {
     switch ($Item.Kind) {
         'registry' {
             if (-not $Held.Exists) { return $false }
-            return ($Held.Type -eq $Item.Type) -and ([string]$Held.Value -eq [string](ConvertTo-Stored $Item.Type $Item.Value))
+            return ($Held.Type -eq $Item.Type) -and ((Join-Stored $Held.Value) -eq (Join-Stored (ConvertTo-Stored $Item.Type $Item.Value)))
         }
         'remove-value' { return (-not $Held.Exists) }
         'rss' { return (-not $Held.Exists) -or (@($Held.Value | Where-Object { -not $_.Enabled }).Count -eq 0) }
@@ -110,6 +145,11 @@ function Set-Wanted($Item) {
         'rss' {
             Get-NetAdapter | Where-Object { $_.InterfaceDescription -like '*vmxnet3*' } |
                 ForEach-Object { Enable-NetAdapterRss -Name $_.Name }
+        }
+        'app' {
+            $app = Get-App $Item.Name
+            $app.Installed | Remove-AppxPackage
+            $app.Prepared | Remove-AppxProvisionedPackage -Online | Out-Null
         }
     }
 }
@@ -147,40 +187,54 @@ function Restore-Held($Entry) {
                 if (-not $adapter.Enabled) { Disable-NetAdapterRss -Name $adapter.Name }
             }
         }
+        'app' { Write-Warning ('Cannot be put back, install it from the Store: ' + $Entry.Name) }
     }
+}
+
+function Invoke-Template {
+    if ($Revert) {
+        if (-not (Test-Path -LiteralPath $Journal)) { throw "No journal: $Journal" }
+        $entries = @((Get-Content -LiteralPath $Journal -Raw -Encoding UTF8 | ConvertFrom-Json).Entries)
+        [array]::Reverse($entries)
+        foreach ($entry in $entries) {
+            Restore-Held $entry
+            Write-Output ('restored: ' + $entry.Title)
+        }
+        Move-Item -LiteralPath $Journal -Destination ($Journal + '.reverted') -Force
+        return
+    }
+
+    $changes = @()
+    foreach ($item in $Items) {
+        $held = Get-Held $item
+        if (Test-Wanted $item $held) { continue }
+        $now = if ($held.Exists) { $held.Value } else { 'nothing' }
+        Write-Output ($item.Title + ': now ' + ($now | ConvertTo-Json -Compress -Depth 4) + ', wanted ' + [string]$item.Value)
+        Write-Output ('    why: ' + $item.Why + '  risk: ' + $item.Risk)
+        $changes += @{ Id = $item.Id; Title = $item.Title; Kind = $item.Kind; Path = $item.Path; Name = $item.Name; Held = $held }
+    }
+    if ($changes.Count -eq 0) { Write-Output 'Nothing to change.'; return }
+    if (-not $Apply) { Write-Output 'Nothing was changed; run with -Apply to do so.'; return }
+    if (Test-Path -LiteralPath $Journal) { throw "There is a journal already; run with -Revert first: $Journal" }
+
+    ConvertTo-Json -InputObject @{ Entries = @($changes) } -Depth 8 | Set-Content -LiteralPath $Journal -Encoding UTF8
+    foreach ($change in $changes) {
+        $item = $Items | Where-Object { $_.Id -eq $change.Id }
+        Set-Wanted $item
+        Write-Output ('changed: ' + $item.Title)
+    }
+    Write-Output ('Take it back with -Revert. Journal: ' + $Journal)
 }
 
 if ($Apply -and $Revert) { throw 'Choose -Apply or -Revert, not both.' }
-
-if ($Revert) {
-    if (-not (Test-Path -LiteralPath $Journal)) { throw "No journal: $Journal" }
-    $entries = @((Get-Content -LiteralPath $Journal -Raw -Encoding UTF8 | ConvertFrom-Json).Entries)
-    [array]::Reverse($entries)
-    foreach ($entry in $entries) {
-        Restore-Held $entry
-        Write-Output ('restored: ' + $entry.Title)
-    }
-    Move-Item -LiteralPath $Journal -Destination ($Journal + '.reverted') -Force
-    return
+$build = [Environment]::OSVersion.Version.Build
+if ($Builds.Count -eq 2 -and ($build -lt $Builds[0] -or $build -gt $Builds[1])) {
+    throw ("This template is for builds $($Builds[0]) to $($Builds[1]), and this is build $build. " + @@OTHERS@@)
 }
-
-$changes = @()
-foreach ($item in $Items) {
-    $held = Get-Held $item
-    if (Test-Wanted $item $held) { continue }
-    $now = if ($held.Exists) { $held.Value } else { 'nothing' }
-    Write-Output ($item.Title + ': now ' + ($now | ConvertTo-Json -Compress -Depth 4) + ', wanted ' + [string]$item.Value)
-    Write-Output ('    why: ' + $item.Why + '  risk: ' + $item.Risk)
-    $changes += @{ Id = $item.Id; Title = $item.Title; Kind = $item.Kind; Path = $item.Path; Name = $item.Name; Held = $held }
+$userItems = @($Items | Where-Object { $_.Path -like 'Registry::HKEY_USERS\*' })
+if ($userItems.Count -eq 0) {
+    Invoke-Template
+} else {
+    Open-Hive
+    try { Invoke-Template } finally { Close-Hive }
 }
-if ($changes.Count -eq 0) { Write-Output 'Nothing to change.'; return }
-if (-not $Apply) { Write-Output 'Nothing was changed; run with -Apply to do so.'; return }
-if (Test-Path -LiteralPath $Journal) { throw "There is a journal already; run with -Revert first: $Journal" }
-
-ConvertTo-Json -InputObject @{ Entries = @($changes) } -Depth 8 | Set-Content -LiteralPath $Journal -Encoding UTF8
-foreach ($change in $changes) {
-    $item = $Items | Where-Object { $_.Id -eq $change.Id }
-    Set-Wanted $item
-    Write-Output ('changed: ' + $item.Title)
-}
-Write-Output ('Take it back with -Revert. Journal: ' + $Journal)

@@ -17,6 +17,8 @@ Examples:
 
   leadline guest reference
 
+  leadline guest reference windows-10-1809-1909
+
   leadline guest reference template.xml --json
 """
 
@@ -24,12 +26,14 @@ Examples:
 def command(
     file: Annotated[
         Path | None,
-        typer.Argument(help="A template (XML). [default: the shipped windows-database]", show_default=False),
+        typer.Argument(
+            help="A template (XML or YAML), or a shipped one by name. [default: windows-database]", show_default=False
+        ),
     ] = None,
     *,
     json: Json = False,
 ) -> None:
-    """List the items of a Windows template: the shipped one, or one of the OS Optimization Tool.
+    """List the items of a Windows template: a shipped one, a saved one, or one of the OS Optimization Tool.
 
     Ids are what `leadline guest export` takes and leaves. Steps that cannot be undone are listed with the reason.
     """

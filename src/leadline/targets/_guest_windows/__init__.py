@@ -1,0 +1,1 @@
+"""Parts of the Windows target: items and templates, and the forms they are written in."""
