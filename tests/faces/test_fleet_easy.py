@@ -173,7 +173,7 @@ def test_from_a_vcenter_to_the_finished_comparison(tmp_path: Path) -> None:
 
 
 def test_added_disks_are_filled_once_and_then_measured(tmp_path: Path) -> None:
-    """A file in memory stands for the disk of both workers; one that is not there ends the run before any load."""
+    """A file in memory stands for the disk of both workers."""
     with estate(tmp_path) as there, tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
         disk = Path(memory) / "disk"
         disk.write_bytes(bytes(16 * 2**20))
@@ -185,13 +185,20 @@ def test_added_disks_are_filled_once_and_then_measured(tmp_path: Path) -> None:
         assert "filling 16m on each of 2 disks" in done.stderr
         assert "filled 100 % of the disks" in done.stderr
         assert disk.read_bytes()[:4096] != bytes(4096)
-        command[command.index(str(disk))] = str(disk.with_name("none"))
+        assert (there.names(), journals(there)) == (THERE, [])
+
+
+def test_a_disk_that_is_not_there_ends_the_run_before_any_load(tmp_path: Path) -> None:
+    with estate(tmp_path) as there, tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        disk = Path(memory) / "none"
+        command = words(there, "--yes", "--profile", "hci-4k-read")
+        command[command.index(HERE)] = str(disk)
         done = leadline(*command, "--json", cwd=there.folder, env=environment(there.folder))
         assert done.returncode == 4
         document = json.loads(done.stdout)
         assert document["profiles"] == []
         assert "fill-1: its client ended with 1" in document["stopped"]
-        assert list(Path(memory).iterdir()) == [disk]
+        assert list(Path(memory).iterdir()) == []
         assert (there.names(), journals(there)) == (THERE, [])
 
 
