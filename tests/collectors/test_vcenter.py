@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPResponse
 from pathlib import Path
@@ -178,7 +179,7 @@ def test_ids_and_processors_are_told(capture: Capture) -> None:
 @contextlib.contextmanager
 def opened(access: Access) -> Iterator[tuple[Any, ssl.SSLContext]]:
     """A session of the collector's own, and the context it was opened with."""
-    context = vcenter_session.context_of(verify=access.verify)
+    context = vcenter_session.context_of(access)
     session = vcenter_session.connect(access, context)
     try:
         yield session, context
@@ -204,7 +205,7 @@ def test_policies_are_read_through_the_second_service(access: Access) -> None:
 
 def test_the_second_service_checks_the_certificate_too(access: Access) -> None:
     with opened(access) as (session, _):
-        services = Services(access, vcenter_session.context_of(verify=True), session._stub)
+        services = Services(access, vcenter_session.context_of(replace(access, verify=True)), session._stub)
         with services.at(policies._SERVICE, policies._VERSION) as stub, pytest.raises(ssl.SSLCertVerificationError):
             pbm.ServiceInstance("ServiceInstance", stub).RetrieveContent()
 

@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,6 +26,7 @@ import pytest
 import pyVmomi
 import pyVmomi.SoapAdapter
 
+from leadline.app.collecting import collect
 from leadline.collectors._vcenter_live import sampling as live
 from leadline.collectors.vcenter import watch
 from leadline.core.contracts.collector import Access
@@ -63,7 +64,7 @@ class Proxy:
     change: Callable[[bytes, bytes], tuple[int, bytes]] = lambda _, answer: (200, answer)
 
     def answered(self, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPSConnection("127.0.0.1", self.access.port, context=context_of(verify=False))
+        connection = http.client.HTTPSConnection("127.0.0.1", self.access.port, context=context_of(self.access))
         with contextlib.closing(connection):
             connection.request("POST" if body else "GET", path, body or None, headers)
             answer = connection.getresponse()
@@ -136,7 +137,7 @@ def proxied(access: Access, certificate: Path) -> Iterator[Proxy]:
     context.load_cert_chain(certificate)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     proxy.port = server.server_port
-    session = connect(access, context_of(verify=False))
+    session = connect(access, context_of(access))
     proxy.groups = {c.key: c.groupInfo.key for c in session.RetrieveContent().perfManager.perfCounter}
     disconnect(session)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -381,7 +382,7 @@ def test_an_answer_that_is_cut_is_an_error_and_loses_nothing(proxy: Proxy, certi
 def test_vms_go_and_stop_and_what_happened_is_told(proxy: Proxy, certificate: Path, clock: Clock) -> None:
     source = watched(proxy, certificate, inventory_s=0)
     before = source.sample()
-    session = connect(proxy.access, context_of(verify=False))
+    session = connect(proxy.access, context_of(proxy.access))
     content = session.RetrieveContent()
     vms = content.viewManager.CreateContainerView(content.rootFolder, [vim.VirtualMachine], True).view
     by_name = {entity.name: entity for entity in source._estate.on.values()}
@@ -413,6 +414,13 @@ def test_only_the_given_ca_is_trusted(proxy: Proxy, certificate: Path, tmp_path:
     source = watched(proxy, certificate)
     assert source.notes == []
     source.close()
+    # What is read once trusts the same authority.
+    trusting = Access("localhost", "ro", proxy.access.password, proxy.port, ca_file=f"{certificate}.crt")
+    assert any(entity.kind is EntityKind.VM for entity in collect("vcenter", trusting).inventory.facts)
+    with pytest.raises(ToolError, match="certificate this machine does not trust"):
+        collect("vcenter", replace(trusting, ca_file=str(other)))
+    with pytest.raises(UsageError, match="no certificates"):
+        collect("vcenter", replace(trusting, ca_file="/nowhere"))
     source = watched(proxy, certificate, ca_file="", insecure=True)
     source.sample()
     assert "the certificate of localhost is not checked" in source.notes

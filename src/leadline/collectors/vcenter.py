@@ -75,7 +75,7 @@ def collect(access: Access, progress: Callable[[int, int], None] | None = None) 
     """
     from pyVmomi import vmodl  # noqa: PLC0415 - 0.5 s that only what talks to vCenter needs
 
-    context = context_of(verify=access.verify)
+    context = context_of(access)
     session = connect(access, context)
     try:
         builder = CaptureBuilder(f"vcenter:{access.host}", "vcenter", META.tool)

@@ -43,6 +43,7 @@ class Journal:
     process: int
     process_start: str
     workers: tuple[Worker, ...] = field(default=())
+    ca_file: str = ""
 
     @property
     def is_in_use(self) -> bool:

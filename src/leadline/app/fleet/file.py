@@ -25,7 +25,7 @@ PASSWORD_FAULT = "a password does not belong in this file: name a password_file,
 
 
 class VCenter(BaseModel):
-    """Which vCenter, as whom; ``verify`` is whether its certificate is checked."""
+    """Which vCenter, as whom; ``verify`` is whether its certificate is checked, by ``ca_file`` where one is named."""
 
     model_config = _STRICT
 
@@ -33,6 +33,7 @@ class VCenter(BaseModel):
     user: str
     port: _Port = 443
     verify: bool = True
+    ca_file: Path | None = None
     password_file: Path | None = None
 
     @model_validator(mode="before")

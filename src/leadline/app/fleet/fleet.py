@@ -143,6 +143,7 @@ def _journal(plan: FleetPlan, access: Access) -> Journal:
         port=access.port,
         user=access.user,
         verify=access.verify,
+        ca_file=access.ca_file,
         template=plan.template.id,
         folder=plan.folder,
         process=os.getpid(),

@@ -60,7 +60,7 @@ def site_of(access: Access) -> Iterator[VcenterSite]:
     """
     from pyVmomi import vmodl  # noqa: PLC0415 - 0.5 s
 
-    session = connect(access, context_of(verify=access.verify))
+    session = connect(access, context_of(access))
     try:
         yield VcenterSite(access, session, session.RetrieveContent())
     except (vmodl.MethodFault, OSError, HTTPException) as error:

@@ -45,7 +45,10 @@ def prepare(file: FleetFile, folder: Path, password: Callable[[], Secret]) -> Pr
     access, plan = None, FleetPlan(file.spec())
     connection = file.vcenter
     try:
-        access = Access(connection.host, connection.user, password(), connection.port, connection.verify)
+        ca_file = "" if connection.ca_file is None else str(connection.ca_file.expanduser().absolute())
+        access = Access(
+            connection.host, connection.user, password(), connection.port, connection.verify, ca_file=ca_file
+        )
         with site_of(access) as site:
             plan = plan_fleet(plan.spec, offer_of(site, plan.spec))
             plan.problems += of_privileges(refused_privileges(site, plan))

@@ -8,11 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from leadline.app.measure.workloads import workload_of
-from leadline.app.read.block_devices import device_of, mounts
-from leadline.app.read.importing import import_paths
-from leadline.app.read.machine_facts import record_facts
-from leadline.app.read.machine_files import Tree
 from leadline.app.measure.easy import (
     Choice,
     Easy,
@@ -23,6 +18,11 @@ from leadline.app.measure.easy import (
     choose_workload,
     storages,
 )
+from leadline.app.measure.workloads import workload_of
+from leadline.app.read.block_devices import device_of, mounts
+from leadline.app.read.importing import import_paths
+from leadline.app.read.machine_facts import record_facts
+from leadline.app.read.machine_files import Tree
 from leadline.core.contracts.importer import Request
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.errors import UsageError

@@ -47,19 +47,6 @@ def live_access(target: Address, options: Mapping[str, int | str | bool]) -> tup
     insecure = options.get("insecure", False) is True
     password = target.secret or of_environment("LEADLINE_PASSWORD")
     timeout_s = float(options.get("timeout_s", 60))
-    access = Access(host, user, password, port, verify=not insecure, timeout_s=timeout_s)
-    return access, _context(str(options.get("ca_file") or ""), insecure=insecure)
-
-
-def _context(ca_file: str, *, insecure: bool) -> ssl.SSLContext:
-    if not ca_file or insecure:
-        return context_of(verify=not insecure)
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(
-            ca_file,
-            found=f"no certificates that can be read ({type(error).__name__})",
-            expected="certificates in PEM form",
-            advice="Name the file of the CA that signed the certificate of vCenter.",
-        ) from error
+    ca_file = str(options.get("ca_file") or "")
+    access = Access(host, user, password, port, verify=not insecure, timeout_s=timeout_s, ca_file=ca_file)
+    return access, context_of(access)

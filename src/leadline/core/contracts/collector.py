@@ -33,7 +33,13 @@ class CollectorMeta:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach a source; ``host`` is a name or address."""
+    """How to reach a source.
+
+    Attributes:
+        host: a name or address.
+        verify: whether its certificate is checked.
+        ca_file: the only authorities whose certificates are trusted; empty for those of the machine.
+    """
 
     host: str
     user: str
@@ -41,6 +47,7 @@ class Access:
     port: int = 443
     verify: bool = True
     timeout_s: float = 60.0
+    ca_file: str = ""
 
 
 class Collector(Protocol):

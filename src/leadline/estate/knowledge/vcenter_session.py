@@ -21,7 +21,7 @@ from xml.etree.ElementTree import ParseError
 from xml.parsers.expat import ExpatError
 
 from leadline.core.contracts.collector import Access
-from leadline.core.model.errors import ToolError
+from leadline.core.model.errors import ToolError, UsageError
 
 PAGE_SIZE = 500
 REFUSED = "NoPermission"
@@ -132,10 +132,22 @@ def _close(stub: Any) -> None:  # noqa: ANN401
     stub.DropConnections()
 
 
-def context_of(*, verify: bool) -> ssl.SSLContext:
-    """How the certificate is checked."""
-    context = ssl.create_default_context()
-    if not verify:
+def context_of(access: Access) -> ssl.SSLContext:
+    """How the certificate is checked.
+
+    Raises:
+        UsageError: the file of the authorities cannot be read.
+    """
+    try:
+        context = ssl.create_default_context(cafile=access.ca_file if access.ca_file and access.verify else None)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(
+            access.ca_file,
+            found=f"no certificates that can be read ({type(error).__name__})",
+            expected="certificates in PEM form",
+            advice="Name the file of the CA that signed the certificate of vCenter.",
+        ) from error
+    if not access.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context

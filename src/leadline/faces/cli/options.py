@@ -32,6 +32,14 @@ Paths = Annotated[
 STORE_PREFIX = "store:"
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
+CaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca-file",
+        help="Certificates of the authority to trust alone, PEM. [default: the machine's]",
+        show_default=False,
+    ),
+]
 Html = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write a report in one file, for browser, paper or mail.", show_default=False),

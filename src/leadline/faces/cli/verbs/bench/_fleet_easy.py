@@ -33,6 +33,7 @@ class EasyAsked:
     user: str | None
     password_file: Path | None
     insecure: bool
+    ca_file: Path | None
     against: str | None
     page: Output | None
     dry_run: bool
@@ -59,9 +60,13 @@ def run_easy_fleet(wish: EasyWish, asked: EasyAsked, talk: FleetTalk) -> None:
 
     user, host, port = vcenter_of(asked.vcenter, asked.user)
     account = f"{user} at {host}"
-    order = order_easy(
-        wish, host, lambda: Access(host, user, password_of(account, asked.password_file), port, not asked.insecure)
-    )
+
+    def access() -> Access:
+        password = password_of(account, asked.password_file)
+        ca_file = "" if asked.ca_file is None else str(asked.ca_file.absolute())
+        return Access(host, user, password, port, not asked.insecure, ca_file=ca_file)
+
+    order = order_easy(wish, host, access)
     if order.problems:
         show_problems(order.plan, PLAN_SCHEMA, json=asked.json)
         raise typer.Exit(order.exit_status)

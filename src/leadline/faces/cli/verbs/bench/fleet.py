@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leadline.faces.cli.consent import DryRun, Yes, agree, show_plan
-from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.options import CaFile, Json, Quiet
 from leadline.faces.cli.outputs import Force, output_file
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ LABELS = {"size": "set-size"}
 NEEDED = ("vcenter", "cluster", "datastore", "template")
 EASY = (
     *NEEDED,
-    *("user", "insecure", "network", "folder", "inventory", "profile", "workers", "path", "size", "seconds", "rounds"),
-    *("warm_up", "fio_port", "address_wait", "against", "html"),
+    *("user", "insecure", "ca_file", "network", "folder", "inventory", "profile", "workers", "path", "size", "seconds"),
+    *("rounds", "warm_up", "fio_port", "address_wait", "against", "html"),
 )
 
 
@@ -62,6 +62,7 @@ def command(
         str | None, typer.Option("--user", "-u", help="Of vCenter, instead of USER@.", show_default=False)
     ] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Do not check vCenter's certificate.")] = False,
+    ca_file: CaFile = None,
     cluster: Annotated[str | None, typer.Option(help="Its hosts run the workers.", show_default=False)] = None,
     datastore: Annotated[str | None, typer.Option(help="Which is measured.", show_default=False)] = None,
     template: Annotated[str | None, typer.Option(help="Which is cloned.", show_default=False)] = None,
@@ -152,7 +153,9 @@ def command(
             address_wait_s=address_wait,
             inventories=tuple(inventory or ()),
         )
-        asked = EasyAsked(str(vcenter), user, password_file, insecure, against, page, dry_run, yes, json, quiet)
+        asked = EasyAsked(
+            str(vcenter), user, password_file, insecure, ca_file, against, page, dry_run, yes, json, quiet
+        )
         run_easy_fleet(wish, asked, _talk(quiet=quiet))
         return
     if spec is None:
@@ -337,9 +340,8 @@ def _clean(fleet: str | None, password_file: Path | None, *, json: bool, quiet: 
     left: dict[str, dict[str, str]] = {}
     for journal in journals:
         account = f"{journal.user} at {journal.vcenter}"
-        access = Access(
-            journal.vcenter, journal.user, password_of(account, password_file), journal.port, journal.verify
-        )
+        password = password_of(account, password_file)
+        access = Access(journal.vcenter, journal.user, password, journal.port, journal.verify, ca_file=journal.ca_file)
         left[journal.id] = clean(journal, access, _talk(quiet=quiet), store).left
     if json:
         print_json(SCHEMA, cleaned=[key for key, names in left.items() if not names], left=left)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.options import CaFile, Json, Quiet
 from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
@@ -16,6 +16,8 @@ Examples:
   leadline explain vcenter
 
   LEADLINE_PASSWORD=... leadline collect vcenter vc.example -u ro@vsphere.local -o vc.parquet
+
+  LEADLINE_PASSWORD=... leadline collect vcenter vc.example -u ro@vsphere.local --ca-file vcenter-ca.pem -o vc.parquet
 """
 
 
@@ -27,6 +29,7 @@ def command(
     output: Annotated[Path, typer.Option("--output", "-o", help="Parquet file to write.")],
     port: Annotated[int, typer.Option(help="Port.")] = 443,
     insecure: Annotated[bool, typer.Option("--insecure", help="Do not check the certificate.")] = False,
+    ca_file: CaFile = None,
     json: Json = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -44,7 +47,7 @@ def command(
     from leadline.faces.cli.passwords import password_of
 
     file = output_file(ctx, "output", output, force=force)
-    access = Access(host_name(host), user, password_of(user), port, not insecure)
+    access = Access(host_name(host), user, password_of(user), port, not insecure, ca_file=str(ca_file or ""))
     with work_progress("reading", quiet=quiet) as progress:
         capture = collect("vcenter", access, progress)
     save(capture, file)
