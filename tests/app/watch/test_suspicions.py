@@ -103,6 +103,27 @@ def test_more_work_is_an_incident_of_a_watch_where_users_wait_longer(slower: flo
     assert bool(suspicions_of(diagnosed, capture, NOW * S)) is is_wrong
 
 
+@pytest.mark.parametrize(
+    ("slower", "blocked", "is_wrong"),
+    [(1.6, 0.0, False), (1.6, 5.0, True), (2.4, 0.0, True)],
+    ids=["half as slow again", "and sessions wait for a lock", "twice as slow"],
+)
+def test_nobody_is_called_for_a_little_that_nothing_explains(slower: float, blocked: float, is_wrong: bool) -> None:
+    noise = np.random.default_rng(1)
+    later = np.arange(300) >= 220
+    times = np.arange(NOW - 299, NOW + 1, dtype=np.int64) * S
+    database = [Entity.parse("guest:db01/database:orders")]
+    levels = {
+        "db_tps": np.full(300, 250.0),
+        "db_transaction_active_ms": np.where(later, 5.0 * slower, 5.0) * noise.normal(1.0, 0.1, 300),
+        "db_blocked_sessions_count": np.where(later, blocked, 0.0),
+    }
+    groups = [SeriesGroup(metric, database, times, values[None, :], 1.0) for metric, values in levels.items()]
+    capture = Capture(groups, [SourceInfo("x", "x", "x")])
+    assert diagnose(capture).incidents, "a diagnosis speaks of it"
+    assert bool(suspicions_of(diagnose(capture), capture, NOW * S)) is is_wrong
+
+
 def test_what_explains_nothing_does_not_name_an_incident() -> None:
     times = np.arange(NOW - 299, NOW + 1, dtype=np.int64) * S
     slower = np.where(np.arange(300) >= 240, 40.0, 4.0) * np.random.default_rng(1).normal(1.0, 0.05, 300)

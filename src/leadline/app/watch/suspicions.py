@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MORE_WORK = "db-more-work"
 RECENT_S = 30.0  # Judgement: what was bad until then is bad now; averages of 20 s come late
 BEGUN_S = 60.0  # Judgement: of a shorter window it cannot be said what is usual
+ALARM_RATIO = 2.0  # Judgement: what users wait for, or how many wait, against what is usual
 DURATION_SHARE = 0.9  # of a rule's duration: the first sample of a window stands for an interval before it
 _STORAGE = frozenset({Layer.STORAGE_PATH, Layer.DATASTORE})
 _STORES = frozenset({EntityKind.DATASTORE, EntityKind.DEVICE, EntityKind.DISK_GROUP})
@@ -85,7 +86,8 @@ def suspicions_of(
         for place, answer in enumerate(diagnosis.answers)
         if answer.incident is not None and answer.incident.window.end_ns >= since_ns
     ]
-    felt = [_felt(place, answer, inventory) for place, answer in answers if not _is_work_alone(answer)]
+    alarming = ((place, answer) for place, answer in answers if _is_alarming(answer) and not _is_work_alone(answer))
+    felt = [_felt(place, answer, inventory) for place, answer in alarming]
     taken = {rule for one in felt for rule in one.rules}
     taken |= {cause.finding.rule for _, answer in answers if (cause := answer.cause) is not None}
     least = Severity.HIGH if felt or _is_users_state_known(diagnosis, capture, since_ns) else Severity.MEDIUM
@@ -107,6 +109,17 @@ def looking_back(diagnosis: Diagnosis, capture: Capture, window: Window) -> Susp
         if answer.incident is not None and answer.incident.symptoms and answer.incident.window.overlaps(window)
     ]
     return max(felt, key=lambda one: one.window.shared_ns(window), default=None)
+
+
+def _is_alarming(answer: Answer) -> bool:
+    """Whether what was felt is worth a call: it has doubled, or less than that for a glaring reason.
+
+    Who runs a diagnosis has heard complaints; a watch has not, and latency that grows by half comes and goes all day.
+    """
+    symptoms = () if answer.incident is None else answer.incident.symptoms
+    if any(one.metric in THROUGHPUT or one.during >= ALARM_RATIO * one.normal for one in symptoms):
+        return True
+    return answer.explains and answer.cause is not None and answer.cause.finding.severity >= Severity.HIGH
 
 
 def _is_work_alone(answer: Answer) -> bool:
