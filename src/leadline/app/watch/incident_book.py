@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from leadline.core.model.incident import Change
 
 OPEN_AFTER_S = 10.0  # Judgement: a rule has its own duration; a symptom that is gone by then is a hiccup
-HICCUP_S = 20.0  # Judgement: what was felt for a shorter time and is over nobody need be told of
+HICCUP_S = 15.0  # Judgement: what was felt for a shorter time and is over nobody need be told of
 CLOSE_AFTER_S = 60.0  # Judgement: as long as nothing was seen it may come back
 REOPEN_WITHIN_S = 900.0  # Judgement: what comes back within a quarter of an hour is the same incident, flapping
 REOPEN_ANY_S = 60.0  # Judgement: and whatever its cause seems to be when it comes back as soon as that
