@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class StepState(StrEnum):
     """What is known of a step."""
 
-    PROBLEM = "problem"  # at least one of its rules has a finding
+    PROBLEM = "problem"  # at least one of its rules has a finding that weighs
+    MINOR = "minor"  # what was found is of low severity, or was there before and after what users felt as well
     NOTHING = "nothing found"  # by none of the rules that could be asked
     NOT_RECORDED = "not recorded"  # none of its rules could be asked
     BY_HAND = "by hand"  # no rule answers it
@@ -87,8 +88,10 @@ def _walked(step: GuideStep, diagnosis: Diagnosis | None) -> WalkedStep:
     missing = tuple(one for one in diagnosis.skipped if one.rule in asked)
     if not step.rules:
         state = StepState.BY_HAND
-    elif findings:
+    elif any(one.severity > Severity.LOW and one.lowered is None for one in findings):
         state = StepState.PROBLEM
+    elif findings:
+        state = StepState.MINOR
     else:
         state = StepState.NOTHING if checked else StepState.NOT_RECORDED
     return WalkedStep(step, state, tuple(findings), checked, missing)

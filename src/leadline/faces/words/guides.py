@@ -27,8 +27,11 @@ def headline(walk: Walk) -> str:
         return f"Begin at step {place}, {walk.first.step.title.lower()}{blind}."
     if problems:
         return f"{several(len(problems), 'step')} of {len(walk.steps)} with something to mend."
+    minor = sum(1 for one in walk.steps if one.state is StepState.MINOR)
     unknown = sum(1 for one in walk.steps if not one.is_answered)
     rest = f"; {several(unknown, 'step')} not wholly recorded" if unknown else ""
+    if minor:
+        return f"Only minor things found in what is recorded, at {several(minor, 'step')}{rest}."
     return f"Nothing found in what is recorded{rest}."
 
 
@@ -37,6 +40,8 @@ def state_words(one: WalkedStep) -> str:
     left = f", {several(len(one.missing), 'check')} could not be made" if one.missing else ""
     if one.state is StepState.PROBLEM:
         return f"problem: {several(len(one.findings), 'finding')}{left}"
+    if one.state is StepState.MINOR:
+        return f"minor: {several(len(one.findings), 'finding')}{left}"
     if one.state is StepState.NOTHING:
         return f"nothing found in {several(len(one.checked), 'check')}{left}"
     return str(one.state)

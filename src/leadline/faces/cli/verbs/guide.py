@@ -113,7 +113,8 @@ def _show_step(out: Console, place: int, one: WalkedStep, *, everything: bool) -
     from leadline.faces.terminal import SEVERITY_STYLE, wrapped
     from leadline.faces.words.guides import FINDINGS_SHOWN, needs_record, state_words
 
-    style = {StepState.PROBLEM: "bold red", StepState.NOTHING: "bold green"}.get(one.state, "bold")
+    colours = {StepState.PROBLEM: "bold red", StepState.MINOR: "bold yellow", StepState.NOTHING: "bold green"}
+    style = colours.get(one.state, "bold")
     wrapped(out, state_words(one), f"{place}. {one.step.title}: ", style=style)
     wrapped(out, one.step.look, "   ")
     shown = one.findings if everything else one.findings[:FINDINGS_SHOWN]
