@@ -16,7 +16,7 @@ Warm-up and stopping:
 
 Misleads when:
     The working set fits a cache that production's does not. fio needs the CPU: at hundreds of thousands of operations
-    per second on few cores it measures itself. With ``oio`` above 1 and the engines psync and mmap, jobs are multiplied
+    per second on few cores it measures itself. With ``oio`` above 1 and psync, mmap or libpmem, jobs are multiplied
     instead. Jobs of a sequential stream all begin at the target's start, where a cache can answer all but the first.
 
 Sources:
@@ -36,6 +36,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from leadline.benchmarks._fio import binding
 from leadline.benchmarks._fio.kernel import io_uring_usable
 from leadline.benchmarks._fio.places import (
     ALIGN,
@@ -48,7 +49,7 @@ from leadline.benchmarks._fio.places import (
     require_roles_apart,
     where,
 )
-from leadline.benchmarks._fio.shares import rates_of_jobs, whole_percents
+from leadline.benchmarks._fio.shares import contents, rates_of_jobs, whole_percent, whole_percents
 from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
@@ -69,7 +70,7 @@ __all__ += ["job_file", "measure", "named_plainly", "plain_name", "plan", "prepa
 META = BenchmarkMeta(program="fio", kind="io")
 
 LATE_S = 30.0  # Judgement: how long fio may take to end and write its report after its time is over
-_ONE_AT_A_TIME = ("psync", "mmap")
+_ONE_AT_A_TIME = ("psync", "mmap", "libpmem")
 _FAILED = "fio failed"
 REPORTING = ("fio", "--output-format=json+", "--status-interval=1")
 _THINK_LONG_S = 0.1  # Judgement: a tenth of a second between two reports is not seen in them
@@ -92,9 +93,11 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     places = named_plainly({s.name: place_of(workload, s, target, read_only=read_only) for s in workload.io})
     require_roles_apart(target, workload, places)
     engine = chosen_engine(workload)
+    binding.require_processors(workload.io_settings)
     notes = [note for stream in workload.io for note in _checked(stream, places[stream.name], workload)]
     if engine in _ONE_AT_A_TIME and any(stream.oio > 1 for stream in workload.io):
         notes.append(f"{engine} has one request at a time per job, so jobs are multiplied by oio")
+    notes += binding.node_notes(workload.io_settings, {place.path: place for place in places.values()}.values())
     new_files = {place.path: place.size_bytes for place in places.values() if place.is_made}
     if new_files:
         folder = str(Path(next(iter(new_files))).parent)
@@ -114,8 +117,8 @@ def _checked(stream: Stream, place: Place, workload: Workload) -> list[str]:
     notes = []
     for key in ("read_pct", "random_pct"):
         share = getattr(stream, key)
-        if _percent(share) != share and not (key == "read_pct" and stream.rate_iops is not None):
-            notes.append(f"stream {stream.name}: {key} is {_percent(share)} %, as fio takes whole percents")
+        if whole_percent(share) != share and not (key == "read_pct" and stream.rate_iops is not None):
+            notes.append(f"stream {stream.name}: {key} is {whole_percent(share)} %, as fio takes whole percents")
     if place.size_bytes < workload.working_set_bytes(stream):
         notes.append(f"stream {stream.name}: working_set is {place.size_bytes / 2**20:,.0f} MiB, all the target has")
     return notes
@@ -216,22 +219,9 @@ def fill_words(plan: LoadPlan, place: Place) -> list[str]:
     words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--iodepth=8", "--end_fsync=1", "--refill_buffers=1"]
     words.append("--allow_file_create=0")
     engine = _engine(plan, place)
-    words += [f"--ioengine={'psync' if engine == 'mmap' else engine}", "--direct=1", f"--size={place.size_bytes}"]
-    return [*words, f"--{where(place)}", *_contents(settings.compress_pct, settings.dedupe_pct)]
-
-
-def _contents(compress_pct: float, dedupe_pct: float) -> list[str]:
-    words = []
-    if compress_pct:
-        words.append(f"--buffer_compress_percentage={_percent(compress_pct)}")
-    if dedupe_pct:
-        words.append(f"--dedupe_percentage={_percent(dedupe_pct)}")
-    return words
-
-
-def _percent(share: float) -> int:
-    """A share as fio takes it: a whole percent; what is neither nothing nor all stays so."""
-    return int(share) if share in (0.0, 100.0) else min(max(int(share + 0.5), 1), 99)
+    engine = "psync" if engine in _ONE_AT_A_TIME else engine
+    words += [f"--ioengine={engine}", "--direct=1", f"--size={place.size_bytes}"]
+    return [*words, f"--{where(place)}", *contents(settings.compress_pct, settings.dedupe_pct)]
 
 
 def _us(seconds: float) -> str:
@@ -377,7 +367,7 @@ def followed(
         _append(ticks, tick)
     status = process.poll()
     if status and not ended_early:
-        raise failed(talk, f"exit status {status}")
+        raise failed(talk, f"exit status {status}", report)
     return ticks, ended_early
 
 
@@ -408,7 +398,8 @@ def job_file(plan: LoadPlan, step: Step) -> str:
         "thread": 1,
         "percentile_list": "50:90:95:99:99.9:99.99",
     }
-    common |= dict(word.lstrip("-").split("=", 1) for word in _contents(settings.compress_pct, settings.dedupe_pct))
+    common |= dict(word.lstrip("-").split("=", 1) for word in contents(settings.compress_pct, settings.dedupe_pct))
+    common |= binding.options_of(settings)
     if settings.verify:
         common |= {"verify": "crc32c", "verify_fatal": 1, "norandommap": 0}
     lines = ["[global]", *(f"{key}={value}" for key, value in common.items())]
@@ -471,9 +462,9 @@ def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]
     ways = "rw" if mixed else "read" if stream.read_pct == 100.0 else "write"
     options: dict[str, Any] = {"ioengine": engine, "rw": f"rand{ways}" if random else ways, "size": place.size_bytes}
     if mixed:
-        options["rwmixread"] = _percent(stream.read_pct)
+        options["rwmixread"] = whole_percent(stream.read_pct)
     if random and stream.random_pct < 100.0:
-        options["percentage_random"] = _percent(stream.random_pct)
+        options["percentage_random"] = whole_percent(stream.random_pct)
     if len(stream.block) == 1:
         options["bs"] = next(iter(stream.block))
     else:
@@ -521,9 +512,11 @@ def _engine(plan: LoadPlan, place: Place) -> str:
     return ENGINES[place.path.partition("://")[0]]
 
 
-def failed(talk: Path, where: str) -> ToolError:
-    """Return the error of a fio that failed, with its message."""
+def failed(talk: Path, where: str, report: Path | None = None) -> ToolError:
+    """Return the error of a fio that failed, with its message, which may stand before its report."""
     lines = [line for line in talk.read_text(errors="replace").splitlines() if line.strip()] if talk.exists() else []
+    if not lines and report is not None and report.exists():
+        lines = [line for line in report.read_text(errors="replace").splitlines() if line.startswith("fio: ")]
     cause = next((line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "nothing")
     return ToolError(
         where, found=f"{_FAILED}: {cause[:160]}", expected="a whole run", advice="Look at the target and at free space."

@@ -42,3 +42,18 @@ def rates_of_jobs(stream: Stream, jobs: int) -> list[tuple[int, dict[str, Any]]]
         text = ",".join(map(str, job_rates))
         counted[text] = counted.get(text, 0) + 1
     return [(count, {"rate_iops": text, "rate_process": arrivals}) for text, count in counted.items()]
+
+
+def contents(compress_pct: float, dedupe_pct: float) -> list[str]:
+    """The options of fio for the share of the data that can be compressed or deduplicated."""
+    words = []
+    if compress_pct:
+        words.append(f"--buffer_compress_percentage={whole_percent(compress_pct)}")
+    if dedupe_pct:
+        words.append(f"--dedupe_percentage={whole_percent(dedupe_pct)}")
+    return words
+
+
+def whole_percent(share: float) -> int:
+    """A share as fio takes it: a whole percent; what is neither nothing nor all stays so."""
+    return int(share) if share in (0.0, 100.0) else min(max(int(share + 0.5), 1), 99)

@@ -227,18 +227,21 @@ def _block(text: object) -> int:
 class IoSettings(BaseModel):
     """What holds for all streams of a workload.
 
-    ``engine`` is fio's: auto is io_uring or libaio, what is there. psync and mmap have one request at a time, so jobs
-    are multiplied by ``oio``; mmap goes through the page cache.
+    ``engine`` is fio's: auto is io_uring or libaio, what is there. psync, mmap and libpmem have one request at a time,
+    so jobs are multiplied by ``oio``; mmap goes through the page cache, libpmem needs a file on persistent memory.
+    ``cpus`` (as 0-3,8) and ``numa_node`` bind the jobs, the latter their memory as well.
     """
 
     model_config = _STRICT
 
-    engine: Literal["auto", "io_uring", "libaio", "psync", "mmap"] = "auto"
+    engine: Literal["auto", "io_uring", "libaio", "psync", "mmap", "libpmem"] = "auto"
     buffered: bool = False
     verify: bool = False
     compress_pct: Percent = 0.0
     dedupe_pct: Percent = 0.0
     working_set: Size = 1024**3
+    cpus: Annotated[str, Field(pattern=r"^\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?){0,64}$")] | None = None
+    numa_node: Annotated[int, Field(ge=0, le=1023)] | None = None
 
     def engine_elsewhere(self, buffered: str = "psync") -> str:
         """The engine where the kernel is not known: as asked, else libaio, which is everywhere and keeps the depth.
@@ -253,6 +256,12 @@ class IoSettings(BaseModel):
     def _goes_together(self) -> IoSettings:
         if self.engine == "mmap" and not self.buffered:
             message = "mmap goes through the page cache: buffered must be true"
+            raise ValueError(message)
+        if self.engine == "libpmem" and self.buffered:
+            message = "libpmem has no page cache below it: leave buffered out"
+            raise ValueError(message)
+        if self.cpus is not None and self.numa_node is not None:
+            message = "cpus and numa_node both bind the jobs: take one"
             raise ValueError(message)
         if self.engine == "libaio" and self.buffered:
             message = "libaio waits at every buffered request: use io_uring, psync or mmap"
