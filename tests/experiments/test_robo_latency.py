@@ -66,9 +66,7 @@ def test_a_real_api_over_a_slow_line_shows_it_too() -> None:
     taken: dict[str, float] = {}
     sent: list[tuple[int, int]] = []
     with vcenter.simulated("-cluster", "1", "-host", "1", "-vm", "1") as access, slow_link(access.port) as link:
-        session: Any = vcenter_session.connect(
-            replace(access, port=link.port), vcenter_session.context_of(access)
-        )
+        session: Any = vcenter_session.connect(replace(access, port=link.port), vcenter_session.context_of(access))
         try:
             content = session.RetrieveContent()
             kinds = [vcenter.vim.VirtualMachine]

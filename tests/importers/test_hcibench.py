@@ -52,6 +52,23 @@ def test_fio() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("folder", "name", "block"),
+    [
+        ("easy-run-1511824453", "fio-8vmdk-100ws-4k-70rdpct-100randompct-4threads-1511829572-res.txt", "4k"),
+        ("vdb-8vmdk-100ws-256k-70rdpct-100randompct-4threads-1511829572", "res.txt", "256k"),
+        ("x", "fio-8vmdk-100ws-4-70rdpct-100randompct-4threads-res.txt", "4k"),
+    ],
+)
+def test_the_workload_is_in_the_name_that_hcibench_gives(folder: str, name: str, block: str, tmp_path: Path) -> None:
+    path = tmp_path / folder / name
+    path.parent.mkdir()
+    path.write_text(FIO.read_text())
+    asked = read(path).results[0].workload
+    assert (asked["disks_per_vm"], asked["working_set_pct"], asked["threads_per_disk"]) == (8, 100, 4)
+    assert (asked["bs"], asked["rwmixread"], asked["percentage_random"]) == (block, 70, 100)
+
+
 def test_operations_that_did_not_occur_are_not_measured() -> None:
     assert [operation.name for operation in read(FIO).results[1].operations] == ["io", "write"]
 

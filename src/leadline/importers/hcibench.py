@@ -1,7 +1,8 @@
 """HCIBench: the summary of a test case over all its VMs.
 
 Reads:
-    ``*-res.txt`` of HCIBench 1 and 2, of vdbench and of fio, of one or several datastores.
+    ``*-res.txt`` of HCIBench 1 and 2, of vdbench and of fio, of one or several datastores; the workload from the name
+    that HCIBench gives to the file or its folder (``fio-8vmdk-100ws-4k-70rdpct-100randompct-4threads-1511829572``).
 
 Sample:
     .. code-block:: text
@@ -25,7 +26,8 @@ Units:
     MB/s is MiB per second with both tools. Latencies are ms. Usage is per cent.
 
 Sources:
-    HCIBench 2: lib/parseFioResult.rb and lib/parseVdbResult.rb, which write the file.
+    HCIBench 2: lib/parseFioResult.rb and lib/parseVdbResult.rb, which write the file; generate_param_file.sh, which
+    makes the names.
 """
 
 from __future__ import annotations
@@ -57,6 +59,11 @@ _ENTRY = re.compile(r"([\w%][\w% ]{0,30}?)\s*[=:]\s*(.*?)\s*")
 _RULE = re.compile(r"=+\s*")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?)\s*(?:IO/S|MB/s|ms|%)?", re.IGNORECASE)
 _EARLY = re.compile(r"There are ([0-9]+) VMs finished testing early")
+_NAME = re.compile(
+    r"(?:fio|vdb)-([0-9]{1,4})vmdk-([0-9]{1,3})ws-([0-9]{1,6})([km]?)-([0-9]{1,3})rdpct-([0-9]{1,3})randompct-"
+    r"([0-9]{1,5})threads",
+    re.IGNORECASE,
+)
 _NUMBERS = ("VMs", "IOPS", "THROUGHPUT", "LATENCY", "R_LATENCY", "W_LATENCY", "95%tile_R_LAT", "95%tile_W_LAT")
 _P95 = {
     "95%tile_LAT": "vm_p95_ms_estimated",
@@ -160,8 +167,29 @@ def _result(block: _Block, usage: dict[str, str], source: str) -> Result:
     kinds = (("read", "R_LATENCY"), ("write", "W_LATENCY"))
     parts = [Operation(kind, latency_ms=latency(name)) for kind, name in kinds if latency(name)]
     workload: dict[str, Any] = {"datastore": block.datastore or None, "vm_count": numbers.get("VMs"), **usage}
+    workload |= _asked_for(source)
     workload |= {ours: numbers[name] for name, ours in _P95.items() if name in numbers}
     job = block.texts.get("JOB_NAME") or block.texts.get("Run Def") or "job"
     version = block.texts.get("Version")
     kept = {name: value for name, value in workload.items() if value is not None}
     return Result("hcibench", job, (whole, *parts), tool_version=version, workload=kept, source=source)
+
+
+def _asked_for(name: str) -> dict[str, Any]:
+    """The workload in the name of a file or its folder, in fio's words; nothing where people gave it another name.
+
+    >>> _asked_for("easy-run-1/fio-8vmdk-100ws-4k-70rdpct-100randompct-4threads-1511829572-res.txt")["rwmixread"]
+    70
+    """
+    matches = list(_NAME.finditer(name))
+    if not matches:
+        return {}
+    disks, working_set, block, unit, reads, random, threads = matches[-1].groups()
+    return {
+        "disks_per_vm": int(disks),
+        "working_set_pct": int(working_set),
+        "bs": f"{block}{unit.lower() or 'k'}",
+        "rwmixread": int(reads),
+        "percentage_random": int(random),
+        "threads_per_disk": int(threads),
+    }
