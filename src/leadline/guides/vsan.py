@@ -60,11 +60,11 @@ META = GuideMeta(
                 *("vsan-kernel-cpu-ready", "host-cpu-saturated", "host-cpu-load-average", "disk-kavg-high"),
                 *("disk-queue-full", "disk-aborts", "vsan-hcl-controller", "host-hba-driver-firmware-hcl"),
             ),
-            record=("esxtop -b -a -d 5 -n 120 > esxtop.csv      (on the host of the VM)",),
-            by_hand=(
-                "Which hosts hold the components of the VM: vSphere Client, VM, Monitor, Physical disk placement; "
-                "record these hosts, not only the one it runs on.",
+            record=(
+                "esxcli vsan debug object list > vsan-objects.txt      (which hosts hold the components of the VM)",
+                "esxtop -b -a -d 5 -n 120 > esxtop.csv      (on these hosts, not only on the one it runs on)",
             ),
+            shows=("virtual-disk.vsan_placement",),
         ),
         GuideStep(
             "Disk group",
@@ -73,7 +73,7 @@ META = GuideMeta(
             rules=(
                 *("vsan-write-buffer-low-free", "vsan-write-buffer-limit", "vsan-hybrid-read-cache-hit"),
                 *("vsan-disk-latency-high", "vsan-disk-imbalance", "vsan-cache-below-10pct-capacity"),
-                *("vsan-single-disk-group", "vsan-disk-group-limits", "vsan-dedup-on-tier1"),
+                *("vsan-single-disk-group", "vsan-disk-group-limits", "vsan-dedup-on-tier1", "vsan-object-unhealthy"),
             ),
             record=("vSphere Client: host, Monitor, vSAN, Performance, Disks and Backend: export as CSV",),
         ),

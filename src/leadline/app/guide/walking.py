@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from leadline.core.contracts.discovery import load_unit
-from leadline.core.model.vocabulary import Severity
+from leadline.core.model.vocabulary import EntityKind, Severity
 
 if TYPE_CHECKING:
     from leadline.core.contracts.guide import Guide, GuideMeta, GuideStep
+    from leadline.core.model.entities import Entity, Inventory
     from leadline.core.model.finding import Diagnosis, Finding, Skipped
 
 
@@ -34,6 +35,7 @@ class WalkedStep:
         findings: of its rules, the gravest first; information is none.
         checked: names of rules that ran and found nothing.
         missing: its rules that could not run, with what they need; empty where nothing was recorded at all.
+        listed: what the inventory says of the settings that the step shows: entity and value, by label.
     """
 
     step: GuideStep
@@ -41,6 +43,7 @@ class WalkedStep:
     findings: tuple[Finding, ...]
     checked: tuple[str, ...]
     missing: tuple[Skipped, ...]
+    listed: tuple[tuple[Entity, Any], ...] = ()
 
     @property
     def is_answered(self) -> bool:
@@ -65,16 +68,27 @@ class Walk:
     first: WalkedStep | None
 
 
-def walk(name: str, diagnosis: Diagnosis | None) -> Walk:
-    """A guide with what a diagnosis says of each step; None where nothing was recorded.
+def walk(name: str, diagnosis: Diagnosis | None, inventory: Inventory | None = None) -> Walk:
+    """A guide with what a diagnosis and an inventory say of each step; None where nothing was recorded.
 
     Raises:
         UsageError: there is no such guide.
     """
     meta = cast("Guide", load_unit("guide", name)).META
-    steps = tuple(_walked(step, diagnosis) for step in meta.steps)
+    steps = tuple(replace(_walked(step, diagnosis), listed=_listed(step, inventory)) for step in meta.steps)
     first = next((one for one in steps if one.state is StepState.PROBLEM), None) if meta.is_ladder else None
     return Walk(name, meta, steps, first)
+
+
+def _listed(step: GuideStep, inventory: Inventory | None) -> tuple[tuple[Entity, Any], ...]:
+    """The settings that a step shows, entity by entity in the order of their labels."""
+    if inventory is None:
+        return ()
+    rows = []
+    for setting in step.shows:
+        kind, _, name = setting.partition(".")
+        rows += [(one, value) for one in inventory.of_kind(EntityKind(kind)) if (value := inventory.get(one, name))]
+    return tuple(sorted(rows, key=lambda row: row[0].label()))
 
 
 def _walked(step: GuideStep, diagnosis: Diagnosis | None) -> WalkedStep:

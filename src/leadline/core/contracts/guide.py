@@ -21,6 +21,7 @@ class GuideStep:
         record: commands that record what it needs.
         advice: rows of advice (their names in the catalogue) that no rule can check.
         by_hand: what no recording shows and people must look at themselves.
+        shows: settings of an inventory that are listed at the step, as ``virtual-disk.vsan_placement``.
     """
 
     title: str
@@ -29,6 +30,7 @@ class GuideStep:
     record: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     by_hand: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,12 @@ def state_words(one: WalkedStep) -> str:
     return str(one.state)
 
 
+def listed_lines(one: WalkedStep) -> Iterator[tuple[str, str]]:
+    """What a step lists of the inventory: the name of an entity, and its value."""
+    for entity, value in one.listed:
+        yield entity.label(), "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def needs_record(one: WalkedStep) -> bool:
     """Whether anything of a step is still to be recorded."""
     return bool(one.step.record) and not one.is_answered
@@ -76,6 +82,7 @@ def _steps(walk: Walk) -> Iterator[dict[str, Any]]:
             ],
             "checked": list(one.checked),
             "missing": [{"rule": skipped.rule, "needs": list(skipped.needs)} for skipped in one.missing],
+            "listed": [{"entity": str(entity), "value": value} for entity, value in one.listed],
             "record": list(one.step.record),
             "by_hand": list(one.step.by_hand),
             "advice": [advice_text(name) for name in one.step.advice],

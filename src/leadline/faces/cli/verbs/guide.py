@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from leadline.app.guide.walking import Walk, WalkedStep
 
 QUESTION = "slow"
+LISTED_SHOWN = 8
 EPILOG = """\
 Examples:
 
@@ -66,13 +67,14 @@ def command(
     from leadline.faces.words.guides import document
 
     walk(name, None)  # an unknown name is said before anything is read
-    diagnosis = None
+    diagnosis = inventory = None
     if paths:
         from leadline.app.diagnose.diagnosing import diagnose
 
         imported = read_paths(ctx, paths, quiet=quiet, stored=stored_part(since, until, vm))
         diagnosis = diagnose(imported.capture, profile=profile_of(profile))
-    walked = walk(name, diagnosis)
+        inventory = imported.capture.inventory
+    walked = walk(name, diagnosis, inventory)
     if json:
         print_json("leadline.guide/1", **document(walked))
     else:
@@ -111,7 +113,7 @@ def _show_step(out: Console, place: int, one: WalkedStep, *, everything: bool) -
     from leadline.app.explain.explaining import advice_text
     from leadline.app.guide.walking import StepState
     from leadline.faces.terminal import SEVERITY_STYLE, wrapped
-    from leadline.faces.words.guides import FINDINGS_SHOWN, needs_record, state_words
+    from leadline.faces.words.guides import FINDINGS_SHOWN, listed_lines, needs_record, state_words
 
     colours = {StepState.PROBLEM: "bold red", StepState.MINOR: "bold yellow", StepState.NOTHING: "bold green"}
     style = colours.get(one.state, "bold")
@@ -132,6 +134,11 @@ def _show_step(out: Console, place: int, one: WalkedStep, *, everything: bool) -
             wrapped(out, rule, "   nothing found: ", style="green")
         for skipped in one.missing:
             wrapped(out, f"{skipped.rule} needs {', '.join(skipped.needs)}", "   not checked: ", style="dim")
+    lines = list(listed_lines(one))
+    for label, value in lines if everything else lines[:LISTED_SHOWN]:
+        wrapped(out, value, f"   {label}: ", style="bold")
+    if len(lines) > LISTED_SHOWN and not everything:
+        wrapped(out, f"and {len(lines) - LISTED_SHOWN} more: --all, or --vm NAME", "   ")
     for text in one.step.by_hand:
         wrapped(out, text, "   By hand: ", style="bold")
     for advice in one.step.advice:
