@@ -138,17 +138,18 @@ hosts:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "datastore", "kind", "hosts", "groups", "capacity", "free"),
+    ("cluster", "datastore", "there"),
     [
-        ("a", "vsan-a", "vsan-osa", 1, 1, 1000, 400),
-        ("b", "vsan-b", "vsan-osa", 2, 2, 9000, 8000),
-        ("b", "nfs", "datastore", 1, 0, 500, 300),
+        ("a", "vsan-a", ("vsan-osa", 1, 1, 1000, 400)),
+        ("b", "vsan-b", ("vsan-osa", 2, 2, 9000, 8000)),
+        ("b", "nfs", ("datastore", 1, 0, 500, 300)),
     ],
 )
 def test_a_datastore_of_one_cluster_among_several(
-    cluster: str, datastore: str, kind: str, hosts: int, groups: int, capacity: float, free: float
+    cluster: str, datastore: str, there: tuple[str, int, int, float, float]
 ) -> None:
     inventory = parse_inventory(TWO_CLUSTERS, "i")
     storage = storage_at(inventory, Entity(EntityKind.CLUSTER, cluster), Entity(EntityKind.DATASTORE, datastore))
-    assert (storage.name, storage.kind, storage.host_count, storage.group_count) == (datastore, kind, hosts, groups)
-    assert (storage.capacity_gib, storage.free_gib) == (capacity, free)
+    assert storage.name == datastore
+    counts = (storage.kind, storage.host_count, storage.group_count)
+    assert (*counts, storage.capacity_gib, storage.free_gib) == there
