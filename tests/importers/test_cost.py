@@ -58,6 +58,7 @@ FIXED = frozenset(
         "selinux",
         "speculation-control",
         "systeminfo",
+        "vsan-objects",
         "top",
         "vm-config",
     }
