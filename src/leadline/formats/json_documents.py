@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ class Documents:
     other_text: str
 
 
-def json_documents(text: str, name: str) -> Documents:
+def json_documents(text: str, name: str, made_of: Callable[[dict[str, Any]], Any] | None = None) -> Documents:
     """Every JSON object that begins a line, with the text between them.
 
     ``nan`` and ``inf``, which C programs print and JSON does not have, are read as NaN.
@@ -44,12 +45,13 @@ def json_documents(text: str, name: str) -> Documents:
     Args:
         text: the whole file.
         name: what errors call it.
+        made_of: what each object becomes as soon as it is read, so that only one document at a time is held as read.
 
     Raises:
         InputError: a document is damaged. One that runs into the end of the file after a whole one only sets ``cut``.
     """
     text = _NOT_A_NUMBER.sub(r"\1NaN", text)
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_hook=made_of)
     documents: list[Document] = []
     around: list[str] = []
     position = line = 0

@@ -34,7 +34,9 @@ Sources:
 from __future__ import annotations
 
 import re
+from array import array
 from dataclasses import dataclass, field
+from typing import Any
 
 from leadline.core.contracts.importer import ImporterMeta, Request
 from leadline.core.io.source import Source
@@ -86,7 +88,8 @@ class _WrkRun:
     url: str = ""
     workload: dict[str, int | float | str] = field(default_factory=dict)
     latency_ms: dict[str, float] = field(default_factory=dict)
-    spectrum: list[tuple[float, int]] = field(default_factory=list)
+    spectrum_ms: array[float] = field(default_factory=lambda: array("d"))
+    spectrum_counts: array[int] = field(default_factory=lambda: array("q"))
     errors: dict[str, int] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
     is_wrk2: bool = False
@@ -114,10 +117,15 @@ def read(source: Source, request: Request) -> Capture:
     builder = CaptureBuilder(source.name, "wrk", META.tool)
     text = source.text()
     if f'"{MARK}"' in text:
-        documents = json_documents(text, source.name)
+
+        def made_of(value: dict[str, Any]) -> WrkReport | dict[str, Any]:
+            return report_of(value, source.name) if MARK in value else value
+
+        documents = json_documents(text, source.name, made_of)
         if documents.cut:
             builder.warn("cut", "the last document was cut while it was written and is left out")
-        reports = [report_of(document.value, source.name) for document in documents.documents]
+        values = [document.value for document in documents.documents]
+        reports = [one if isinstance(one, WrkReport) else report_of(one, source.name) for one in values]
         builder.results.extend(_reported(report, source.name) for report in reports)
         if not all(report.is_as_recorded for report in reports):
             builder.warn("corrected", "requests that wrk added to its histogram could not be taken out")
@@ -190,7 +198,9 @@ def _take(run: _WrkRun, line: str) -> bool:
         if run.keeps and value == value and share <= 100.0:  # noqa: PLR0124 - NaN
             run.latency_ms["max" if share == 100.0 else f"p{share:g}"] = value
     elif row := _SPECTRUM.fullmatch(line):
-        run.spectrum += [(float(row[1]), int(row[3]))] * run.keeps
+        if run.keeps:
+            run.spectrum_ms.append(float(row[1]))
+            run.spectrum_counts.append(int(row[3]))
     else:
         return _take_total(run, line)
     return True
@@ -233,7 +243,7 @@ def _printed(run: _WrkRun, name: str) -> Result:
     seconds = requests / per_s if per_s > 0 and requests > 0 else run.numbers.get("seconds", NAN)
     moved = run.numbers.get("bytes_per_s", NAN)
     latency = {} if requests == 0 else run.latency_ms
-    operation = Operation(REQUEST, per_s, moved, requests, latency, _histogram(run.spectrum))
+    operation = Operation(REQUEST, per_s, moved, requests, latency, _histogram(run))
     errors = {f"{error}_error_count": count for error, count in run.errors.items() if count}
     workload = {**({"url": run.url} if run.url else {}), **run.workload, **errors}
     error_count = sum(run.errors.values())
@@ -242,11 +252,11 @@ def _printed(run: _WrkRun, name: str) -> Result:
     )
 
 
-def _histogram(spectrum: list[tuple[float, int]]) -> Histogram | None:
+def _histogram(run: _WrkRun) -> Histogram | None:
     """Return the spectrum as buckets: each row says how many took at most so long; None where that cannot be."""
     lower, upper, counts = [], [], []
     last_ms, last_count = 0.0, 0
-    for value_ms, count in spectrum:
+    for value_ms, count in zip(run.spectrum_ms, run.spectrum_counts, strict=True):
         if value_ms < last_ms or count < last_count:
             return None
         if count > last_count:
