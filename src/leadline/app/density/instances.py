@@ -52,13 +52,15 @@ _TOO_LONG = "it did not end in time"
 class InstanceSite:
     """Where instances work: ``kind`` is ``folder``, ``stretch`` (of one device, file or export) or ``each``.
 
-    ``capacity`` is how many fit there, None where that is not known; ``each_bytes`` is what one needs.
+    ``capacity`` is how many fit there, None where that is not known; ``each_bytes`` is what one needs; ``is_apart``
+    whether each has namespaces of its own.
     """
 
     kind: str
     plan: LoadPlan
     each_bytes: int
     capacity: int | None
+    is_apart: bool = False
 
 
 def site_of(workload: Workload, target: Target) -> InstanceSite:

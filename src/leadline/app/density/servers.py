@@ -27,6 +27,7 @@ from leadline.core.contracts.load_target import Target, TargetKind
 from leadline.core.model.errors import LeadlineError, UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Result, Tick
+from leadline.core.model.units import factor
 from leadline.core.model.workload import Workload
 from leadline.core.system.cgroups import Groups
 from leadline.core.system.enclosures import Enclosure, why_not_apart
@@ -61,7 +62,8 @@ def server_site(workload: Workload, target: Target) -> InstanceSite:
         )
     plan = benching.plan(workload, target)
     room = usable_space(str(_parent(target)))
-    return InstanceSite(SERVERS, plan, plan.written_bytes, room // max(plan.written_bytes, 1))
+    is_apart = not why_not_apart()
+    return InstanceSite(SERVERS, plan, plan.written_bytes, room // max(plan.written_bytes, 1), is_apart)
 
 
 def _parent(target: Target) -> Path:
@@ -77,7 +79,6 @@ class Servers:
     places: list[InstancePlace] = field(default_factory=list)
     _lasting: ExitStack = field(default_factory=ExitStack)
     _base: Path | None = None
-    _is_apart: bool = False
 
     def grow(self, count: int, folder: Path, say: Callable[[str], None]) -> None:
         """Make, start and fill what is missing up to ``count`` servers; what is there is kept.
@@ -103,12 +104,11 @@ class Servers:
         if self._base is None:
             self._base = self._lasting.enter_context(scratch_folder("d", _parent(self.site.plan.target)))
             self._base.chmod(0o711)  # PostgreSQL runs as another user, and must enter it
-            self._is_apart = not why_not_apart()
         home = self._base / f"i{number:04}"
         home.mkdir(mode=0o711, exist_ok=True)  # making the server may have failed before
         plan = benching.plan(self.site.plan.workload, Target(str(home)))
         group = None if self.groups is None else limited(number, self.groups.make_open)
-        return InstancePlace(number, replace(plan, enclosure=Enclosure(group, self._is_apart)), group=group)
+        return InstancePlace(number, replace(plan, enclosure=Enclosure(group, self.site.is_apart)), group=group)
 
     @property
     def _driver(self) -> Benchmark:
@@ -190,6 +190,12 @@ def _together(places: Sequence[InstancePlace], parts: Sequence[Carried | Leadlin
 
 def _round(results: Sequence[Result]) -> list[Second]:
     operations = [result.operations[0] for result in results if result.operations]  # those behind it are parts of it
-    histograms = [operation.histogram for operation in operations if operation.histogram is not None]
+    histograms = [_in_ms(operation.histogram) for operation in operations if operation.histogram is not None]
     rate = sum(operation.per_s for operation in operations)
     return [Second(rate, Histogram.merged(histograms) if histograms else None)] if operations else []
+
+
+def _in_ms(histogram: Histogram) -> Histogram:
+    """A histogram in milliseconds, as service levels are: tools log microseconds."""
+    scale = factor(histogram.unit, "ms")
+    return Histogram.of(histogram.lower * scale, histogram.upper * scale, histogram.counts, "ms")

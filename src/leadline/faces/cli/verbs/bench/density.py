@@ -208,7 +208,13 @@ def _places(plan: DensityPlan) -> list[str]:
         return [f"makes a folder of its own in {request.target.name}: {each:,.0f} MiB each, at most {most:.2f} GiB"]
     if site.kind == "servers":
         place = f"makes a folder of its own in {request.target.name if request.target.name != 'new' else 'TMPDIR'}"
-        return [f"{place}: {each:,.0f} MiB each, at most {most:.2f} GiB", *site.plan.notes[:1]]
+        apart = "in namespaces of its own" if site.is_apart else "beside the others"
+        limits = "; its client is outside of its limits" if request.limits.controllers else ""
+        return [
+            f"{place}: {each:,.0f} MiB each, at most {most:.2f} GiB",
+            f"starts a server for each instance, {apart}{limits}",
+            *site.plan.notes[:1],
+        ]
     if site.kind == "guests":
         return [*site.plan.notes[:1], f"boots such guests as they are needed, {each:,.0f} MiB of disks each"]
     action = "reads" if site.plan.read_only else "OVERWRITES"
