@@ -140,6 +140,11 @@ def make_plan(request: DensityRequest) -> DensityPlan:
         if site.capacity is not None:
             rule = _capped(rule, site.capacity, _fitting(site, request.target.name), notes)
     clauses = _usable(request.clauses, offered, notes)
+    if workload.io and offered == offered and not any(clause.is_rate for clause in clauses):  # noqa: PLR0124 - NaN
+        notes.append(
+            "latency counts from when a request is issued: an instance that falls behind shows it in its rate, not "
+            "there; consider adding per_s>=0.95 of offered"
+        )
     _require_samples(workload, clauses, offered, by_rounds=bool(request.hosts) or workload.kind != "io")
     groups, device = _groups(request, notes)
     return DensityPlan(request, site, rule, clauses, offered, tuple(notes), groups, device)
@@ -215,11 +220,6 @@ def _usable(clauses: Sequence[Clause], offered: float, notes: list[str]) -> tupl
         )
     if len(kept) < len(clauses):
         notes.append("the workload has no steady rate: a closed loop takes what it gets, so only latency is judged")
-    if has_rate and not any(clause.is_rate for clause in kept):
-        notes.append(
-            "latency counts from when a request is issued: an instance that falls behind shows it in its rate, not "
-            "there; consider adding per_s>=0.95 of offered"
-        )
     return kept
 
 
