@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from leadline.core.contracts.discovery import KINDS, load_unit, load_units, unit_modules
 from leadline.core.contracts.docstrings import sections, title
+from leadline.core.contracts.guide import Guide
 from leadline.core.contracts.importer import Importer
 from leadline.core.contracts.rule import Rule
 from leadline.core.io.shipped import shipped
@@ -24,7 +25,7 @@ PLURALS = {f"{kind}s": kind for kind in KINDS}
 
 
 def explain(name: str) -> dict[str, Any]:
-    """The page of a unit or metric as plain data: kind, name, title, sections, facts.
+    """The page of a unit, metric or piece of advice as plain data: kind, name, title, sections, facts.
 
     A tool that is read and driven has two units of its name; ``benchmark:fio`` names one of them.
 
@@ -43,6 +44,9 @@ def explain(name: str) -> dict[str, Any]:
         return _unit_page("rule", by_code[name.upper()])
     if name in metrics():
         return _metric_page(name)
+    advice = next((row for row in _rows("advice.csv") if row["catalogue"] == plain), None)
+    if advice is not None:
+        return _advice_page(advice)
     raise UsageError(
         f"explain {name}",
         found="no such rule, importer, fault or metric",
@@ -171,5 +175,19 @@ def _metric_page(name: str) -> dict[str, Any]:
     return {"kind": "metric", "name": name, "title": known.meaning, "sections": {}, "facts": facts}
 
 
+def _advice_page(row: dict[str, str]) -> dict[str, Any]:
+    """The page of advice: the rules it is told with, and the guides in which it stands."""
+    name = row["catalogue"]
+    guides = [
+        guide_name
+        for guide_name, module in load_units("guide").items()
+        if any(name in step.advice for step in cast("Guide", module).META.steps)
+    ]
+    facts = {"told with": row["rules"].split(), "stands in": [f"leadline guide {one}" for one in guides]}
+    shown = {fact: ", ".join(names) for fact, names in facts.items() if names}
+    return {"kind": "advice", "name": name, "title": row["advice"], "sections": {}, "facts": shown}
+
+
 def _near(name: str) -> list[str]:
-    return similar(name, [*(unit for kind in KINDS for unit in unit_modules(kind)), *metrics()])
+    advice = (row["catalogue"] for row in _rows("advice.csv"))
+    return similar(name, [*(unit for kind in KINDS for unit in unit_modules(kind)), *metrics(), *advice])

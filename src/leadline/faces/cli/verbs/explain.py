@@ -1,4 +1,4 @@
-"""`leadline explain`: the page of a rule, importer, fault or metric."""
+"""`leadline explain`: the page of a rule, importer, fault, metric or piece of advice."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Examples:
 
 def command(
     name: Annotated[
-        str, typer.Argument(help="A rule (name or code), importer, fault, metric, guide; or rules, benchmarks, ...")
+        str, typer.Argument(help="A rule (name or code), importer, fault, metric, guide, advice; or rules, ...")
     ],
     *,
     json: Json = False,
 ) -> None:
-    """Explain a rule, importer, fault or metric: what it finds, why, what to do, sources."""
+    """Explain a rule, importer, fault, metric or piece of advice: what it finds, why, what to do, sources."""
     from leadline.app.explain.explaining import PLURALS, explain, guide, list_units
     from leadline.faces.cli.output import console, print_json
 
