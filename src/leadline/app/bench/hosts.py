@@ -69,16 +69,7 @@ def _with(run: Run, done: HostsResult) -> Run:
             facts[f"{host.host.address}{_FAILED}"] = host.error
             notes.append(f"{host.host.address} failed: {host.error}")
         notes += [f"{host.host.address}: {note}" for note in host.notes]
-    versions = {result.tool_version for part in done.rounds for result in part.results if result.tool_version}
-    return replace(
-        run,
-        commands=done.commands,
-        tool_version=", ".join(sorted(versions)) or None,
-        warm_up=done.warm_up,
-        rounds=done.rounds,
-        host=facts,
-        notes=tuple(notes),
-    )
+    return replace(done.onto(run), host=facts, notes=tuple(notes))
 
 
 def hosts_of(run: Run) -> HostsResult | None:

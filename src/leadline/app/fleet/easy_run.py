@@ -226,15 +226,7 @@ def _with(run: Run, order: EasyOrder, done: HostsResult) -> Run:
     if done.warm_up is not None and not done.warm_up.steady:
         notes.append(f"after the warm-up {done.warm_up.sentence()}")
     notes += [f"{host.host.name}: {host.error}" for host in done.hosts if host.error is not None]
-    versions = {result.tool_version for part in done.rounds for result in part.results if result.tool_version}
-    return replace(
-        run,
-        commands=done.commands,
-        tool_version=", ".join(sorted(versions)) or None,
-        warm_up=done.warm_up,
-        rounds=done.rounds,
-        notes=tuple(notes),
-    )
+    return replace(done.onto(run), notes=tuple(notes))
 
 
 def worker_parts(hosts: Sequence[HostResult]) -> tuple[WorkerPart, ...]:

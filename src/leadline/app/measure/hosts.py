@@ -28,7 +28,7 @@ from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, LeadlineError, UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Result, Tick, Watch
-from leadline.core.model.run import Round, percentiles
+from leadline.core.model.run import Round, Run, percentiles
 from leadline.core.model.workload import Workload
 from leadline.core.statistics.steady import SteadyState
 from leadline.core.system.extras import require
@@ -124,6 +124,12 @@ class HostsResult:
     start_spread_s: float = float("nan")
     together: float = float("nan")
     commands: tuple[tuple[str, ...], ...] = ()
+
+    def onto(self, run: Run) -> Run:
+        """Return a run as it was before it was measured, with what was measured."""
+        versions = {result.tool_version for part in self.rounds for result in part.results if result.tool_version}
+        version = ", ".join(sorted(versions)) or None
+        return replace(run, commands=self.commands, tool_version=version, warm_up=self.warm_up, rounds=self.rounds)
 
     @property
     def histogram(self) -> Histogram | None:
