@@ -11,6 +11,8 @@ import struct
 import subprocess
 import sys
 import threading
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,11 @@ from leadline.core.model.entities import Entity, EntityColumn, Inventory
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.stores import samples
+from leadline.stores._samples import compaction
+from leadline.stores._samples.catalogue import SampleCatalogue
 from leadline.stores._samples.compaction import Compaction
-from leadline.stores._samples.files import StoreFiles
+from leadline.stores._samples.files import CATALOGUE, StoreFiles
+from leadline.stores._samples.turns import holding_turn
 from leadline.stores.samples import Retention, SampleStore
 
 START_NS = 1_789_948_800 * 10**9  # the beginning of a day, UTC
@@ -328,6 +333,48 @@ def test_a_reader_sees_whole_captures_while_the_store_is_compacted(tmp_path: Pat
                     store.maintain(whole=True)
             errors = reader.stderr.read()
         assert reader.returncode == 0, errors.decode()
+
+
+def test_a_reader_that_is_slower_than_the_compactions_comes_to_its_end(tmp_path: Path) -> None:
+    is_over = threading.Event()
+
+    def maintain() -> None:
+        number = 0
+        while not is_over.is_set():
+            store.append(capture_of(np.full((5, 1), number), [20 * number]))
+            store.maintain(whole=True)
+            number += 1
+
+    def slowly() -> int:
+        before = files.catalogue.state("generation")
+        time.sleep(0.5)
+        changed.append(files.catalogue.state("generation") - before)
+        return 1
+
+    changed: list[int] = []
+    with SampleStore(tmp_path) as store:
+        maintainer = threading.Thread(target=maintain)
+        maintainer.start()
+        files = StoreFiles(tmp_path, SampleCatalogue(tmp_path / CATALOGUE, read_only=True))
+        try:
+            assert files.consistently(slowly) == 1
+        finally:
+            is_over.set()
+            maintainer.join()
+            files.catalogue.close()
+    assert min(changed[:-1]) > 0, "the writer did not disturb it: nothing is shown"
+    assert changed[-1] == 0
+
+
+def test_a_reader_that_was_stopped_holds_up_no_compaction_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "holding_turn", partial(holding_turn, wait_s=0.1))
+    with SampleStore(tmp_path) as store, holding_turn(tmp_path) as is_mine:
+        assert is_mine
+        store.append(capture_of(np.ones((5, 1)), [0]))
+        store.maintain(whole=True)
+        assert store.status().segment_count == 1
 
 
 def test_a_gap_is_told(tmp_path: Path) -> None:

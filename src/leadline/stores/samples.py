@@ -31,6 +31,7 @@ from ._samples.files import CATALOGUE, DONE, LOG, REFUSED, SEGMENTS, StoreFiles,
 from ._samples.log import FILE_BYTES_MAX, LogEntry, LogWriter, sync_folder
 from ._samples.pieces import StoredPiece
 from ._samples.querying import StoredRollUps
+from ._samples.turns import make_turn
 from ._samples.writer_lock import WriterLock
 from ._statistics import share_of
 
@@ -143,6 +144,7 @@ class SampleStore:
                 for path in (self.folder, self.folder / LOG, self.folder / SEGMENTS):
                     private_folder(path)
                 self._lock = WriterLock.take(self.folder)
+                make_turn(self.folder)
                 for path in (self.folder, self.folder.parent):
                     sync_folder(path)
             try:

@@ -26,6 +26,7 @@ from .log import LogEntry, sync_folder
 from .pieces import StoredPiece, merged
 from .rollups import write_rollup
 from .segments import WrittenSegment, distance_s, read_segment, write_segment
+from .turns import holding_turn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -249,7 +250,8 @@ class Compaction:
         if self._waiting:
             sync_folder(self.files.folder / SEGMENTS)
         counters = {NUMBER: max(self.files.catalogue.state(NUMBER), self._number), **(state or {})}
-        self.files.catalogue.replace(self._waiting, removed, facts=facts, presence=presence, state=counters)
+        with holding_turn(self.files.folder):
+            self.files.catalogue.replace(self._waiting, removed, facts=facts, presence=presence, state=counters)
         self._waiting.clear()
         for segment in removed:
             (self.files.folder / segment.path).unlink(missing_ok=True)

@@ -19,6 +19,7 @@ from .catalogue import SampleCatalogue, Segment
 from .log import LogEntry, LogReader
 from .pieces import EntityRegister, StoredPiece, merged
 from .segments import read_segment
+from .turns import holding_turn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 LOG, SEGMENTS, CATALOGUE, LOCK = "log", "segments", "catalogue.sqlite", "writer.lock"
 DONE = "log_done"  # state: logs up to this number are compacted
 NUMBER, REFUSED = "file", "refused"  # state: number of the last segment; samples that came too late for retention
-TRIES = 20  # Judgement: a commit a second while a query of a second runs would have to happen so often in a row
+TRIES = 8  # Judgement: after so many in a row a reader asks the writer to change nothing for a while
 _T = TypeVar("_T")
 
 
@@ -51,26 +52,37 @@ class StoreFiles:
     def consistently(self, read: Callable[[], _T]) -> _T:
         """The result of a function that reads the store, called again where files were replaced meanwhile.
 
+        Where that happens again and again, the writer is asked to replace none until it is done.
+
         Raises:
-            ToolError: that went on and on.
+            ToolError: files were replaced nevertheless: it took longer than a writer waits.
         """
         with reported(self.folder):
             for _ in range(TRIES):
-                before = self.catalogue.state("generation")
-                try:
-                    result = read()
-                except FileNotFoundError:
-                    if self.catalogue.state("generation") == before:
-                        raise
-                    continue
-                if self.catalogue.state("generation") == before:
-                    return result
+                result = self._undisturbed(read)
+                if result is not None:
+                    return result[0]
+            with holding_turn(self.folder):
+                result = self._undisturbed(read)
+        if result is not None:
+            return result[0]
         raise ToolError(
             str(self.folder),
-            found=f"files were replaced during each of {TRIES} attempts to read them",
+            found=f"files were replaced during each of {TRIES + 1} attempts to read them",
             expected="a moment without a change",
             advice="Ask for a shorter time, or again in a minute.",
         )
+
+    def _undisturbed(self, read: Callable[[], _T]) -> tuple[_T] | None:
+        """The result of a function that reads the store; None where files were replaced meanwhile."""
+        before = self.catalogue.state("generation")
+        try:
+            result = read()
+        except FileNotFoundError:
+            if self.catalogue.state("generation") == before:
+                raise
+            return None
+        return (result,) if self.catalogue.state("generation") == before else None
 
     def view(self, metrics: Collection[str] | None, span_ns: tuple[int, int] | None) -> StoreView:
         """What counts now, of some metrics and a span."""
