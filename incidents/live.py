@@ -34,6 +34,7 @@ from leadline.app.read.importing import import_paths
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.finding import Window
+from leadline.core.model.units import share_text
 from leadline.stores.incidents import IncidentStore, LiveIncident
 
 KINDS = (
@@ -220,16 +221,48 @@ def quiet(stage: Stage, store: IncidentStore, notices: Path, options: argparse.N
     module = record.load_kind("healthy-plain")
     began_ns = time.time_ns()
     load, _ = session.start_load(stage, module.KIND, stage.file("load.txt"), int(options.quiet_minutes * 60))
+    witness = StealWitness()
     try:
-        load.wait()
+        while load.poll() is None:
+            witness.look()
+            time.sleep(1.0)
     except KeyboardInterrupt:
         load.terminate()
     incidents = store.between(began_ns, time.time_ns())
     minutes = (time.time_ns() - began_ns) / 6e10
     print(f"{minutes:.0f} minutes of healthy load: {len(incidents)} incidents, {len(lines(notices))} notices")
+    print(f"  the host took {witness.text(began_ns, time.time_ns())} of the processors")
     for one in incidents:
-        print(f"  {one.severity.name.lower()} {one.title}")
+        taken = witness.text(one.opened_ns, one.seen_ns)
+        print(f"  {one.severity.name.lower()} {one.title}\n    meanwhile the host took {taken} of the processors")
     return len(lines(notices))
+
+
+class StealWitness:
+    """What the host takes from this machine's processors, looked at beside the watch and without it."""
+
+    def __init__(self) -> None:
+        """Before the first look."""
+        self._looks: list[tuple[int, int, int]] = []  # UTC nanoseconds; ticks stolen, ticks in all
+
+    def look(self) -> None:
+        """Read the counters of all processors (source: proc(5), /proc/stat)."""
+        ticks = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        self._looks.append((time.time_ns(), ticks[7], sum(ticks)))
+
+    def text(self, start_ns: int, end_ns: int) -> str:
+        """The share in a span, and in the worst ten seconds of it."""
+        looks = [one for one in self._looks if start_ns - 1e9 <= one[0] <= end_ns + 1e9]
+        spans = [(looks[place], looks[place + 10]) for place in range(len(looks) - 10)]
+        if not spans:
+            return "an unknown part"
+        worst = max(stolen(*span) for span in spans)
+        return f"{share_text(stolen(looks[0], looks[-1]), 1)} (in the worst ten seconds {share_text(worst, 1)})"
+
+
+def stolen(before: tuple[int, int, int], after: tuple[int, int, int]) -> float:
+    """The share of the processors' time that was stolen between two looks."""
+    return (after[1] - before[1]) / max(after[2] - before[2], 1)
 
 
 def show(row: dict[str, Any]) -> None:

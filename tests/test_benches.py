@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import ROOT
 
 RUNS = {
+    "bench_away": ["--minutes", "0.15", "--before", "8", "--after", "6"],
     "bench_import": ["--size", "400", "20", "--no-pandas", "--repeat", "1"],
     "bench_live": ["--vms", "40", "--steps", "2", "--window", "100"],
     "bench_played": ["--kind", "iops-limit-data", "--count", "1", "--jobs", "1"],
@@ -49,7 +50,7 @@ RUNS = {
 
 # What takes seconds even when it is tiny; `make test-real` runs these.
 LONG = {"bench_report", "bench_measure", "bench_calibrate", "bench_kills", "bench_hosts", "bench_loads", "bench_audit"}
-LONG |= {"bench_vcenter", "bench_watch", "bench_tier"}  # they drive a real simulator, or a disk with a limit
+LONG |= {"bench_vcenter", "bench_watch", "bench_tier", "bench_away"}  # they drive a real simulator, or a disk with a limit
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS])

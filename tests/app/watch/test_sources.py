@@ -61,7 +61,7 @@ def test_a_source_that_fails_is_tried_again() -> None:
     assert fake.closings == 2
     assert [(event.is_up, event.text) for event in source.events()] == [
         (False, "ValueError: a defect of a library"),
-        (True, "answers again"),
+        (True, "answers again, after 0 s without a sample"),
     ]
     assert health.notes == ("a view is left out",)
 
@@ -80,4 +80,42 @@ def test_a_source_that_is_slow_has_gaps() -> None:
     source.start()
     assert fake.done.wait(10)
     source.close()
-    assert source.health.gap_count >= 1
+    health = source.health
+    assert health.gap_count >= 1
+    assert health.gap_s >= 0.2
+
+
+def test_the_time_a_source_is_down_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources_module, "BACK_OFF_S", (0.4, 0.4))
+    fake = Fake()
+    source = WatchedSource("db", "postgresql", fake.open, 0.05)
+    source.start()
+    assert fake.done.wait(10)
+    source.close()
+    health = source.health
+    assert health.gap_count == 1
+    assert len(health.gaps_ns) == 1
+    start_ns, end_ns = health.gaps_ns[0]
+    assert health.gap_s == pytest.approx((end_ns - start_ns) / 1e9, abs=0.02)
+    assert health.gap_s >= 0.8  # two tries failed, each with its pause
+
+
+def test_a_source_that_is_down_at_the_start_has_no_gap() -> None:
+    class Late(Fake):
+        def open(self) -> Fake:
+            self.openings += 1
+            if self.openings == 1:
+                raise ToolError("x", found="no answer", expected="an answer", advice="Try again.")
+            return self
+
+        def sample(self) -> Capture:
+            self.done.set()
+            return Capture()
+
+    fake = Late()
+    source = WatchedSource("db", "postgresql", fake.open, 60.0)
+    source.start()
+    assert fake.done.wait(10)
+    source.close()
+    assert source.health.gap_count == 0
+    assert [(event.is_up, event.text) for event in source.events()][1:] == [(True, "answers")]

@@ -506,6 +506,8 @@ def _fill_job(plan: LoadPlan) -> str:
     for number, place in enumerate(places.values()):
         is_export = place.path.startswith("nbd")
         where = [fio.where(place), "ioengine=nbd" if is_export else "ioengine=libaio"]
+        if place.is_device:  # a name that no device has would become a file in the memory of the machine
+            where.append("allow_file_create=0")
         lines += [f"[fill-{number}]", *where, f"size={place.size_bytes}"]
     return "\n".join([*lines, ""]) if places else ""
 

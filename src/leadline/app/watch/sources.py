@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from leadline.core.model.errors import LeadlineError
+from leadline.core.model.units import duration
 from leadline.core.system.secret import scrubbed
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 BACK_OFF_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # between tries of a source that is down
 GAP_INTERVALS = 2.5  # a pause of so many intervals is a gap
+GAPS_MAX = 20  # the newest ones are kept by their times
 
 
 class Sampler(Protocol):
@@ -49,7 +51,9 @@ class SourceHealth:
         since_ns: since when it is up or down, UTC nanoseconds.
         sample_count: samples that were taken.
         failure_count: tries that failed.
-        gap_count: pauses of several intervals between two samples.
+        gap_count: pauses of several intervals between two samples, those among them in which it was down.
+        gap_s: how long all of them were together, each from the last sample before it to the first one after it.
+        gaps_ns: the times of the newest ones, UTC nanoseconds.
         duration_s: of the last sample.
         late_s: by how much the last sample began after its time.
         error: why the last try failed; empty while it is up.
@@ -63,6 +67,8 @@ class SourceHealth:
     sample_count: int = 0
     failure_count: int = 0
     gap_count: int = 0
+    gap_s: float = 0.0
+    gaps_ns: tuple[tuple[int, int], ...] = ()
     duration_s: float = 0.0
     late_s: float = 0.0
     error: str = ""
@@ -103,6 +109,7 @@ class WatchedSource:
     _events: deque[SourceEvent] = field(default_factory=deque)
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+    _last: tuple[float, int] | None = None  # when the last sample that came was begun: monotonic seconds, UTC
 
     def __post_init__(self) -> None:
         self.health = SourceHealth(self.name, self.kind, self.every_s)
@@ -146,30 +153,42 @@ class WatchedSource:
 
     def _sample_on(self, sampler: Sampler) -> None:
         """Sample at every multiple of the interval; a beat that is already over is left out."""
-        began, beat, last = time.monotonic(), 0, None
+        began, beat = time.monotonic(), 0
         while not self._over.is_set():
-            start = time.monotonic()
+            start, start_ns = time.monotonic(), time.time_ns()
             capture = sampler.sample()
             health = self.health
             health.duration_s = time.monotonic() - start
             health.late_s = max(start - began - beat * self.every_s, 0.0)
-            health.gap_count += last is not None and start - last > GAP_INTERVALS * self.every_s
             health.sample_count += 1
             health.notes = tuple(dict.fromkeys(sampler.notes))
-            last = start
-            self._up()
+            self._up(self._paused(start, start_ns))
             if capture is not None:
                 self._captures.append(capture)
             beat = max(beat + 1, int((time.monotonic() - began) / self.every_s) + 1)
             self._over.wait(max(began + beat * self.every_s - time.monotonic(), 0.0))
 
-    def _up(self) -> None:
+    def _paused(self, start: float, start_ns: int) -> float:
+        """The seconds since the sample before this one; a gap is counted."""
+        before, self._last = self._last, (start, start_ns)
+        if before is None:
+            return 0.0
+        pause_s = start - before[0]
+        if pause_s > GAP_INTERVALS * self.every_s:
+            health = self.health
+            health.gap_count += 1
+            health.gap_s += pause_s
+            health.gaps_ns = (*health.gaps_ns, (before[1], start_ns))[-GAPS_MAX:]
+        return pause_s
+
+    def _up(self, pause_s: float) -> None:
         if self.health.is_up:
             return
         was_down = self.health.is_up is False
         self.health.is_up, self.health.since_ns, self.health.error = True, time.time_ns(), ""
         if was_down:
-            self._events.append(SourceEvent(self.health.since_ns, self.name, True, "answers again"))
+            text = f"answers again, after {duration(pause_s)} without a sample" if pause_s else "answers"
+            self._events.append(SourceEvent(self.health.since_ns, self.name, True, text))
 
     def _down(self, why: str) -> None:
         self.health.failure_count += 1

@@ -37,6 +37,8 @@ def _sources(watch: Watch) -> Iterator[_Family]:
     yield "source_failures_total", "counter", "Samples that failed.", failures
     gaps = [(labels, float(health.gap_count)) for labels, health in fares]
     yield "source_gaps_total", "counter", "Pauses of several intervals.", gaps
+    lengths = [(labels, health.gap_s) for labels, health in fares]
+    yield "source_gap_seconds_total", "counter", "How long all pauses were together.", lengths
     durations = [(labels, health.duration_s) for labels, health in fares]
     yield "source_sample_duration_seconds", "gauge", "Duration of the last sample.", durations
     lateness = [(labels, health.late_s) for labels, health in fares]

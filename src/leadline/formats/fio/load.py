@@ -43,7 +43,8 @@ def last_report(path: Path) -> dict[str, Any] | None:
             value, _ = json.JSONDecoder().raw_decode(text, at + 1)
         except ValueError:
             continue
-        return value if isinstance(value, dict) and "jobs" in value else None
+        # fio's client writes the second: the jobs of all servers.
+        return value if isinstance(value, dict) and not value.keys().isdisjoint(("jobs", "client_stats")) else None
     return None
 
 

@@ -21,6 +21,13 @@ def changed(
     from leadline.core.model.errors import UsageError
     from leadline.core.model.workload import adjusted
 
+    if size is not None and workload.kind != "io" and not hasattr(getattr(workload, workload.kind), "working_set"):
+        raise UsageError(
+            "--set-size",
+            found=f"a workload of kind {workload.kind}, which has no working set",
+            expected="a workload that reads and writes blocks",
+            advice="Leave it out. The size of a database is set in the workload file, by its scale or tables.",
+        )
     try:
         return adjusted(workload, size, seconds, rounds, warm_up)
     except ValidationError as error:

@@ -22,7 +22,7 @@ def command(*, settings: Settings = None, json: Json = False) -> None:
     from rich.text import Text
 
     from leadline.app.watch.state import read_state
-    from leadline.core.model.units import duration
+    from leadline.core.model.units import duration, several
     from leadline.faces.cli.output import console, print_json
 
     state = read_state(settings_of(settings).store.path())
@@ -38,9 +38,8 @@ def command(*, settings: Settings = None, json: Json = False) -> None:
         out.print(Text(f"Store {store['folder']}: {store['bytes'] / 1e6:,.1f} MB, {store['samples']:,} samples"))
         for source in state["sources"]:
             up = {True: "up", False: f"DOWN: {source['error']}", None: "not tried yet"}[source["is_up"]]
-            counts = (
-                f"{source['sample_count']:,} samples, {source['gap_count']} gaps, {source['failure_count']} failures"
-            )
+            gaps = several(source["gap_count"], "gap") + f" of {duration(source.get("gap_s", 0.0))}" * bool(source["gap_count"])
+            counts = f"{several(source['sample_count'], 'sample')}, {gaps}, {several(source['failure_count'], 'failure')}"
             out.print(Text(f"  {source['name']} ({source['kind']}, every {source['every_s']:g} s): {up}; {counts}"))
             for note in source["notes"]:
                 out.print(Text(f"    {note}", style="dim"))
