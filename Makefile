@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-damage bench-faults bench-incidents bench-cuts bench-several bench-live bench-played bench-store bench-watch bench-diagnose bench-as-vmstat bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-tier bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-reduction bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock dist bundle clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-damage bench-faults bench-incidents bench-cuts bench-several bench-live bench-away bench-played bench-store bench-watch bench-diagnose bench-as-vmstat bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-tier bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-reduction bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock dist bundle clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -147,6 +147,9 @@ record-incidents: $(READY_ALL)
 
 bench-live: $(READY)
 	$(PY) -m benches.bench_live
+
+bench-away: $(READY)
+	$(PY) -m benches.bench_away
 
 bench-played: $(READY)
 	$(PY) -m benches.bench_played

@@ -38,20 +38,21 @@ from leadline.core.model.units import share_text
 from leadline.stores.incidents import IncidentStore, LiveIncident
 
 KINDS = (
-    *("iops-limit-wal", "iops-limit-data", "slow-disk", "slow-flush", "lock-waits", "cpu-taken", "missing-index"),
-    *("frequent-checkpoints", "commit-delay", "temp-spill"),
+    # Faults of one disk are more than a quarter of an hour apart: what comes back sooner is one incident.
+    *("iops-limit-data", "cpu-taken", "iops-limit-wal", "lock-waits", "slow-disk", "commit-delay", "missing-index"),
+    *("slow-flush", "temp-spill", "frequent-checkpoints"),
 )
 CLOSE_WAIT_S = 240.0
 LOAD_S = 7200
 NOTICE_S = 8.0  # until the notice of a closing is sent
-TELLING = ("opened", "worsened")  # notices from which people learn that something is wrong, or what it is
+TELLING = ("opened", "worsened", "reopened")  # notices from which people learn that something is wrong, or what it is
 SETTINGS = """\
 store: {{folder: {folder}/store}}
 sources:
   - {{name: this-machine, collector: linux}}
   - {{name: bench, collector: postgresql, target: "{address}"}}
 tell:
-  - {{name: writer, notifier: run-command, hourly_max: 0, when: [opened, worsened, closed], severity: low,
+  - {{name: writer, notifier: run-command, hourly_max: 0, when: [opened, worsened, closed, reopened], severity: low,
      settings: {{command: [{folder}/told.sh]}}}}
 page: {{listen: ""}}
 """

@@ -50,7 +50,12 @@ RUNS = {
 
 # What takes seconds even when it is tiny; `make test-real` runs these.
 LONG = {"bench_report", "bench_measure", "bench_calibrate", "bench_kills", "bench_hosts", "bench_loads", "bench_audit"}
-LONG |= {"bench_vcenter", "bench_watch", "bench_tier", "bench_away"}  # they drive a real simulator, or a disk with a limit
+LONG |= {
+    "bench_vcenter",
+    "bench_watch",
+    "bench_tier",
+    "bench_away",
+}  # they drive a real simulator, or a disk with a limit
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS])

@@ -53,19 +53,21 @@ def test_mails_of_one_incident_are_one_thread() -> None:
         a_notice(),
         a_notice(NoticeState.WORSENED, severity=Severity.CRITICAL),
         a_notice(NoticeState.CLOSED),
+        a_notice(NoticeState.REOPENED),
         a_notice(incident="another"),
     ]
     with mail_server() as box:
         for notice in [*notices, notices[1]]:
             email.send(settings(box.port), notice)
-    first, worse, closed, other, again = box.mails
+    first, worse, closed, back, other, again = box.mails
     assert first["References"] is None
     assert [mail["In-Reply-To"] for mail in (worse, closed)] == [first["Message-ID"]] * 2
     assert [mail["References"] for mail in (worse, closed)] == [first["Message-ID"]] * 2
-    assert len({mail["Message-ID"] for mail in (first, worse, closed, other)}) == 4
+    assert len({mail["Message-ID"] for mail in (first, worse, closed, back, other)}) == 5
     assert again["Message-ID"] == worse["Message-ID"], "one that is sent twice can be told to be the same"
     assert worse["Subject"].startswith("[Leadline] Worse, CRITICAL: ")
     assert closed["Subject"].startswith("[Leadline] Closed: ")
+    assert back["Subject"].startswith("[Leadline] Back, HIGH: ")
 
 
 def test_a_title_adds_no_header() -> None:

@@ -51,6 +51,8 @@ def head_line(notice: Notice) -> str:
             return f"Test: {title}"
         case NoticeState.WORSENED:
             return f"Worse, {notice.severity.label.upper()}: {title}"
+        case NoticeState.REOPENED:
+            return f"Back, {notice.severity.label.upper()}: {title}"
         case NoticeState.OPENED:
             return f"{notice.severity.label.upper()}: {title}"
 

@@ -91,7 +91,7 @@ def _alerts(settings: AlertmanagerSettings, notice: Notice, now_ns: int) -> list
         return [_alert(settings, notice, severity, closed_ns) for severity in Severity]
     life_s = TEST_S if notice.state is NoticeState.TEST else settings.expires_hours * 3600.0
     open_alert = _alert(settings, notice, notice.severity, now_ns + int(life_s * _NS_PER_S))
-    if notice.state is not NoticeState.WORSENED:
+    if notice.state not in (NoticeState.WORSENED, NoticeState.REOPENED):
         return [open_alert]
     others = [severity for severity in Severity if severity != notice.severity]
     return [open_alert, *(_alert(settings, notice, severity, now_ns) for severity in others)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.app.watch.incident_book import IncidentBook, IncidentStep, LifeStep
+from leadline.app.watch.incident_book import IncidentBook, IncidentStep, LifeStep, is_flap
 from leadline.app.watch.suspicions import Suspicion
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity
@@ -115,6 +115,28 @@ def test_flapping_is_one_incident() -> None:
     assert steps(again) == ["reopened"]
     assert again[0].incident.id == closed[0].incident.id
     assert again[0].incident.reopened_count == 1
+
+
+def test_what_comes_back_with_another_cause_is_called_by_that() -> None:
+    book = opened_at(1020)
+    for at in range(1025, 1100, 5):
+        judged(book, at, value=99.0)
+    other = replace(FIRST, cause="vm-iops-limit-hit", window=Window(1090 * S, 1110 * S))
+    (again,) = [step for at in range(1100, 1115, 5) for step in judged(book, at, other)]
+    assert again.step is LifeStep.REOPENED
+    assert again.incident.cause == "vm-iops-limit-hit"
+
+
+def test_people_hear_once_that_it_is_back_and_that_it_is_over_when_it_stays_away() -> None:
+    book = opened_at(1020)
+    every = []
+    for start in (1025, 1225, 1425):
+        every += [step for at in range(start, start + 75, 5) for step in judged(book, at, value=99.0)]
+        every += [step for at in range(start + 150, start + 165, 5) for step in judged(book, at, FIRST)]
+    every += [step for at in range(1595, 3000, 5) for step in judged(book, at, value=99.0)]
+    assert steps(every) == ["closed", "reopened"] * 3 + ["closed", "settled"]
+    assert [step.step.value for step in every if not is_flap(step)] == ["closed", "reopened", "settled"]
+    assert every[-1].incident.closed_ns == every[-2].incident.closed_ns
 
 
 def test_long_after_it_is_another_incident() -> None:

@@ -77,7 +77,7 @@ def test_programs_hear_of_everything_and_people_of_what_matters(tmp_path: Path) 
     tell += "{name: b, notifier: syslog, settings: {}}, "
     tell += "{name: c, notifier: run-command, hourly_max: 0, when: [worsened], settings: {command: ['true']}}]"
     person, program, chosen = settings(tmp_path, f"sources: [{{name: x, collector: linux}}]\n{tell}").tell
-    assert [person.wants(state) for state in NoticeState] == [True, False, True, False]
-    assert [program.wants(state) for state in NoticeState] == [True, True, True, False]
-    assert [chosen.wants(state) for state in NoticeState] == [False, True, False, False]
+    assert [person.wants(state) for state in NoticeState] == [True, False, True, True, False]
+    assert [program.wants(state) for state in NoticeState] == [True, True, True, True, False]
+    assert [chosen.wants(state) for state in NoticeState] == [False, True, False, False, False]
     assert [one.hourly_limit() for one in (person, program, chosen)] == [20, None, None]

@@ -43,6 +43,7 @@ class LifeStep(StrEnum):
     SEEN = "seen"
     CLOSED = "closed"
     REOPENED = "reopened"
+    SETTLED = "settled"  # one that came back is over for good
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,8 @@ class IncidentBook:
         back = self._belongs_to(suspicion, self._closed.values())
         if back is not None and _returns(back, suspicion, now_ns):
             del self._closed[back.id]
+            if (back.cause, back.entity) != (suspicion.cause, _entity_text(suspicion)):
+                self._named.pop(back.id, None)  # it is called by what it is now
             back = replace(back, closed_ns=None, reopened_count=back.reopened_count + 1)
             self._open[back.id] = back
             return IncidentStep(LifeStep.REOPENED, self._seen(back, suspicion, now_ns).incident)
@@ -231,9 +234,17 @@ class IncidentBook:
         limit_ns = now_ns - round(REOPEN_WITHIN_S * NS_PER_S)
         for known in [one for one in self._closed.values() if (one.closed_ns or 0) < limit_ns]:
             del self._closed[known.id]
+            if known.reopened_count:
+                steps.append(IncidentStep(LifeStep.SETTLED, known))
             self._symptoms.pop(known.id, None)
             self._named.pop(known.id, None)
         return steps
+
+
+def is_flap(step: IncidentStep) -> bool:
+    """Whether people need not be told: it comes and goes, and they have heard that it came back once."""
+    count = step.incident.reopened_count
+    return (step.step is LifeStep.REOPENED and count > 1) or (step.step is LifeStep.CLOSED and count > 0)
 
 
 def _was_hiccup(suspicion: Suspicion, capture: Capture) -> bool:

@@ -149,8 +149,8 @@ class ReceiverSettings(BaseModel):
 
     Attributes:
         severity: of incidents he is told of, at least.
-        when: he is told: that one opened, that it got worse, that it closed. People are told of openings and ends
-            where it is left out, programs of everything.
+        when: he is told: that one opened, that it got worse, that it closed, that it is back. Where it is left out,
+            people are told of all but what got worse, programs of everything.
         hourly_max: how many notices an hour; more are summed up in one. People get 20 where it is left out, programs
             as many as there are; 0 is no limit.
         settings: of the notifier; ``leadline explain notifier:NAME`` lists them.
@@ -161,7 +161,7 @@ class ReceiverSettings(BaseModel):
     name: str = Field(pattern=r"^[A-Za-z0-9][\w.-]{0,63}$")
     notifier: str
     severity: Literal["low", "medium", "high", "critical"] = "medium"
-    when: tuple[Literal["opened", "worsened", "closed"], ...] | None = None
+    when: tuple[Literal["opened", "worsened", "closed", "reopened"], ...] | None = None
     hourly_max: int | None = Field(default=None, ge=0)
     settings: dict[str, Any] = Field(default_factory=dict)
 
@@ -172,7 +172,7 @@ class ReceiverSettings(BaseModel):
 
     def wants(self, state: NoticeState) -> bool:
         """Whether he is told of it."""
-        usual = ("opened", "worsened", "closed") if self.is_machine else ("opened", "closed")
+        usual = ("opened", "closed", "reopened", *(("worsened",) if self.is_machine else ()))
         return state.value in (usual if self.when is None else self.when)
 
     def hourly_limit(self) -> int | None:

@@ -20,12 +20,13 @@ from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.diagnose.feeling import feeling_of
 from leadline.app.diagnose.incidents import Lookout
 from leadline.app.diagnose.symptoms import Symptoms
-from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, LifeStep
+from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, LifeStep, is_flap
 from leadline.app.watch.judging import LiveJudge
 from leadline.app.watch.sources import SourceEvent, WatchedSource
 from leadline.app.watch.suspicions import Suspicion, looking_back, recent_ns, suspicions_of
 from leadline.app.watch.window import EVENTS, LiveWindow
 from leadline.core.contracts.notifier import Notice, NoticeState
+from leadline.core.contracts.rule import rule_metas
 from leadline.core.io.parquet import save
 from leadline.core.io.private import private_folder
 from leadline.core.model.capture import NS_PER_S, Capture
@@ -59,6 +60,8 @@ _STATES = {
     LifeStep.OPENED: NoticeState.OPENED,
     LifeStep.CHANGED: NoticeState.WORSENED,
     LifeStep.CLOSED: NoticeState.CLOSED,
+    LifeStep.REOPENED: NoticeState.REOPENED,
+    LifeStep.SETTLED: NoticeState.CLOSED,
 }
 
 Say = Callable[["Diagnosis", Capture, Suspicion], tuple[str, str]]
@@ -276,8 +279,8 @@ class Watch:
         capture = since(self.window.capture, others, self.judged.time_ns)
         diagnosis = diagnose(capture, self.profile)
         suspicion = looking_back(diagnosis, capture, Window(incident.opened_ns, incident.seen_ns))
-        if suspicion is None:
-            return step
+        if suspicion is None or (incident.cause in rule_metas() and suspicion.cause not in rule_metas()):
+            return step  # what explains nothing is no better name
         return self.book.concluded(step, suspicion, self.say(diagnosis, capture, suspicion))
 
     def _findings(self) -> Diagnosis:
@@ -305,7 +308,7 @@ class Watch:
         if step.step in (LifeStep.OPENED, LifeStep.REOPENED):
             self._capturing.add(incident.id)
         state = _STATES.get(step.step)
-        if state is None or self.teller is None:
+        if state is None or self.teller is None or is_flap(step):
             return
         windows = self.incidents.maintenance(incident.seen_ns)
         if any(window.covers(place, incident.seen_ns) for window in windows for place in incident.places):

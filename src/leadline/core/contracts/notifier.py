@@ -21,6 +21,7 @@ class NoticeState(StrEnum):
     OPENED = "opened"
     WORSENED = "worsened"  # a higher severity or another first cause than the last notice said
     CLOSED = "closed"
+    REOPENED = "reopened"  # it came back after people were told that it was over
     TEST = "test"  # nothing is wrong: somebody tries whether notices arrive
 
 

@@ -100,9 +100,8 @@ class _Lines:
             incident = step.incident
             state = (incident.title, incident.is_open)
             if step.step.value != "seen" and self._known.get(incident.id) != state:
-                sys.stdout.write(
-                    f"{_clock(incident.seen_ns)} {step.step.value:<8} {incident.severity.name.lower():<8} "
-                )
+                when = _clock(incident.closed_ns or incident.seen_ns)
+                sys.stdout.write(f"{when} {step.step.value:<8} {incident.severity.name.lower():<8} ")
                 sys.stdout.write(f"{incident.title}  [{incident.id}]\n")
             self._known[incident.id] = state
         for event in list(self._watch.events) if not self._quiet else ():

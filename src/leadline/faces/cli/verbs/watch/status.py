@@ -38,8 +38,11 @@ def command(*, settings: Settings = None, json: Json = False) -> None:
         out.print(Text(f"Store {store['folder']}: {store['bytes'] / 1e6:,.1f} MB, {store['samples']:,} samples"))
         for source in state["sources"]:
             up = {True: "up", False: f"DOWN: {source['error']}", None: "not tried yet"}[source["is_up"]]
-            gaps = several(source["gap_count"], "gap") + f" of {duration(source.get("gap_s", 0.0))}" * bool(source["gap_count"])
-            counts = f"{several(source['sample_count'], 'sample')}, {gaps}, {several(source['failure_count'], 'failure')}"
+            gaps = several(source["gap_count"], "gap")
+            if source["gap_count"]:
+                gaps += f" of {duration(source.get('gap_s', 0.0))}"
+            failures = several(source["failure_count"], "failure")
+            counts = f"{several(source['sample_count'], 'sample')}, {gaps}, {failures}"
             out.print(Text(f"  {source['name']} ({source['kind']}, every {source['every_s']:g} s): {up}; {counts}"))
             for note in source["notes"]:
                 out.print(Text(f"    {note}", style="dim"))
