@@ -2,11 +2,13 @@
 
     sudo python -m incidents.live [KIND...] [--healthy-s 90] [--fault-s 60] [--json FILE] [--accept-noise]
 
-The rig, the loads and the faults are those of ``incidents.record``. One watch runs from beginning to end, on this
-machine's own counters and the server's; its notices go to a program that writes them down. For each kind the load runs
-healthy, the fault is set from outside and lifted, and the watch is waited for until it has closed what it opened. What
-it calls the first cause is held against ``leadline diagnose`` of the recording it keeps of the incident, and against
-the truth. ``--quiet-minutes N`` lets the load run without a fault instead, and counts what is told.
+The rig, the loads and the faults are those of ``incidents.record``. For each kind the load begins and settles, then a
+watch begins, on this machine's own counters and the server's; its notices go to a program that writes them down. The
+load runs healthy, the fault is set from outside and lifted, and the watch is waited for until it has closed what it
+opened. What it calls the first cause is held against ``leadline diagnose`` of the recording it keeps of the incident,
+and against the truth. With ``--one-watch`` a single watch runs from beginning to end: it sees the rig fill caches and
+change loads as well, and what comes back within a quarter of an hour is one incident to it. ``--quiet-minutes N`` lets
+the load run without a fault instead, and counts what is told.
 """
 
 from __future__ import annotations
@@ -21,14 +23,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from incidents import record, session
 from incidents.contract import Kind, Load, Stage
-from incidents.processes import RigError, start, stop
+from incidents.processes import RigError, start, stop, wait_for
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.rule import rule_metas
@@ -42,6 +45,7 @@ KINDS = (
     *("iops-limit-data", "cpu-taken", "iops-limit-wal", "lock-waits", "slow-disk", "commit-delay", "missing-index"),
     *("slow-flush", "temp-spill", "frequent-checkpoints"),
 )
+Watching = Callable[[str], AbstractContextManager[tuple[IncidentStore, Path]]]  # of a kind
 CLOSE_WAIT_S = 240.0
 LOAD_S = 7200
 NOTICE_S = 8.0  # until the notice of a closing is sent
@@ -82,10 +86,8 @@ class RunningLoad:
         self.process = None
 
 
-def play(
-    load: RunningLoad, name: str, store: IncidentStore, notices: Path, options: argparse.Namespace
-) -> dict[str, Any]:
-    """One kind under the watch: what it said of it."""
+def play(load: RunningLoad, name: str, watching: Watching, options: argparse.Namespace) -> dict[str, Any]:
+    """One kind under a watch: what it said of it."""
     stage, module = load.stage, record.load_kind(name)
     kind, parameters = module.KIND, session.Variant(name, 1).parameters(module)
     with ExitStack() as stack:
@@ -96,6 +98,7 @@ def play(
         load.go_on(kind, options.settle_s)
         if kind.is_uncached:
             stack.enter_context(stage.rig.uncached())
+        store, notices = stack.enter_context(watching(name))
         time.sleep(options.healthy_s)
         told_before, began_ns = lines(notices), time.time_ns()
         with module.fault(stage, parameters) as did:
@@ -171,9 +174,9 @@ def lines(path: Path) -> list[str]:
     return [line for line in path.read_text().splitlines() if line] if path.exists() else []
 
 
-def watched(work: Path, stage: Stage, stack: ExitStack) -> tuple[IncidentStore, Path]:
-    """Start the watch; where its incidents are, and where its notices are written."""
-    folder = work / "watch"
+@contextmanager
+def watched(folder: Path, stage: Stage) -> Iterator[tuple[IncidentStore, Path]]:
+    """A watch that runs: where its incidents are, and where its notices are written."""
     folder.mkdir()
     script, notices = folder / "told.sh", folder / "notices.jsonl"
     script.write_text(
@@ -186,8 +189,11 @@ def watched(work: Path, stage: Stage, stack: ExitStack) -> tuple[IncidentStore, 
     command = [str(Path(sys.executable).with_name("leadline")), "watch", "run", "-s", str(settings)]
     with (folder / "watch.log").open("wb") as log:
         process = start(command, log)
-    stack.callback(stop, process, signal.SIGTERM, 20.0)
-    return IncidentStore(folder / "store"), notices
+    try:
+        wait_for("the watch", (folder / "store" / "state.json").exists)
+        yield IncidentStore(folder / "store"), notices
+    finally:
+        stop(process, signal.SIGTERM, 20.0)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -197,16 +203,19 @@ def run(options: argparse.Namespace) -> int:
         if not options.keep:
             stack.callback(shutil.rmtree, work, ignore_errors=True)
         stage = record.build(work, stack, {need for name in options.kind for need in record.load_kind(name).KIND.needs})
-        store, notices = watched(work, stage, stack)
         if options.quiet_minutes:
-            return quiet(stage, store, notices, options)
+            return quiet(stage, work, options)
+        watching: Watching = lambda name: watched(work / f"watch-{name}", stage)  # noqa: E731
+        if options.one_watch:
+            one = stack.enter_context(watched(work / "watch", stage))
+            watching = lambda name: nullcontext(one)  # noqa: E731
         rows, load = [], RunningLoad(stage)
         stack.callback(load.end)
         for name in options.kind:
             if not options.accept_noise:
                 record.wait_for_quiet()
             try:
-                rows.append(play(load, name, store, notices, options))
+                rows.append(play(load, name, watching, options))
             except (RigError, LeadlineError, OSError) as error:
                 rows.append({"kind": name, "error": str(error)})
             show(rows[-1])
@@ -217,18 +226,21 @@ def run(options: argparse.Namespace) -> int:
     return len(rows) - len(right)
 
 
-def quiet(stage: Stage, store: IncidentStore, notices: Path, options: argparse.Namespace) -> int:
+def quiet(stage: Stage, work: Path, options: argparse.Namespace) -> int:
     """Let the healthy load of a kind run, and count what is told."""
     module = record.load_kind("healthy-plain")
-    began_ns = time.time_ns()
-    load, _ = session.start_load(stage, module.KIND, stage.file("load.txt"), int(options.quiet_minutes * 60))
+    seconds = int(options.settle_s + options.quiet_minutes * 60)
+    load, _ = session.start_load(stage, module.KIND, stage.file("load.txt"), seconds)
+    time.sleep(options.settle_s)
     witness = StealWitness()
-    try:
-        while load.poll() is None:
-            witness.look()
-            time.sleep(1.0)
-    except KeyboardInterrupt:
-        load.terminate()
+    with watched(work / "watch", stage) as (store, notices):
+        began_ns = time.time_ns()
+        try:
+            while load.poll() is None:
+                witness.look()
+                time.sleep(1.0)
+        except KeyboardInterrupt:
+            load.terminate()
     incidents = store.between(began_ns, time.time_ns())
     minutes = (time.time_ns() - began_ns) / 6e10
     print(f"{minutes:.0f} minutes of healthy load: {len(incidents)} incidents, {len(lines(notices))} notices")
@@ -290,6 +302,7 @@ def main() -> int:
     parser.add_argument("--healthy-s", type=float, default=90.0, help="healthy load before each fault (default: 90)")
     parser.add_argument("--settle-s", type=float, default=120.0, help="of a load that begins (default: 120)")
     parser.add_argument("--fault-s", type=float, default=60.0, help="how long the fault lasts (default: 60)")
+    parser.add_argument("--one-watch", action="store_true", help="the same watch from the first kind to the last")
     parser.add_argument("--quiet-minutes", type=float, default=0.0, help="healthy load only, for so long")
     parser.add_argument("--json", type=Path, help="write the rows to a file, too")
     parser.add_argument("--keep", action="store_true", help="keep the store and the log of the watch")

@@ -41,6 +41,7 @@ from leadline.benchmarks._fio.kernel import io_uring_usable
 from leadline.benchmarks._fio.places import (
     ALIGN,
     ENGINES,
+    every_way,
     named_plainly,
     place_of,
     plain_name,
@@ -410,12 +411,16 @@ def job_file(plan: LoadPlan, step: Step) -> str:
         engine = _engine(plan, place)
         if settings.engine == "auto":
             engine = _keeps_depth(engine, stream, buffered=settings.buffered)
-        target = [where(place), *(["allow_file_create=0"] if place.link else [])]
+        ways = [[where(one), *(["allow_file_create=0"] if one.link else [])] for one in every_way(place)]
         group = ["new_group=1"]
         for options in _sections(stream, place, engine):
-            lines += ["", f"[{plain_name(stream.name)}]", *group, *target]
-            lines += [f"{key}={value}" for key, value in {**options, **_begin(stream, lead)}.items()]
-            group = []  # jobs whose rates differ are one stream
+            for number, target in enumerate(ways):
+                jobs = (options["numjobs"] + number) // len(ways)  # dealt out, all of them
+                if jobs:
+                    lines += ["", f"[{plain_name(stream.name)}]", *group, *target]
+                    shared = {**options, "numjobs": jobs, **_begin(stream, lead)}
+                    lines += [f"{key}={value}" for key, value in shared.items()]
+                    group = []  # jobs whose rates or ways differ are one stream
     return "\n".join([*lines, ""])
 
 

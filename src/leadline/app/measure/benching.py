@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 from leadline.app.diagnose.diagnosing import diagnose
-from leadline.app.measure import honouring, lab_targets
+from leadline.app.measure import honouring, iscsi_targets, lab_targets
 from leadline.app.measure.kept_runs import Kept, begun_run, host_facts, keeping
 from leadline.app.measure.recording import recording
 from leadline.app.measure.rounds import SILENT, WARM_UP, Carried, Course, Progress, Talk, measure_rounds
@@ -28,6 +28,11 @@ from leadline.core.system.addresses import Address
 from leadline.stores.runs import RunStore
 
 CACHES = Path("/proc/sys/vm/drop_caches")
+# Who plans a load by the kind of its target; of others the driver of the workload does.
+_PLANNED_BY: dict[TargetKind, Callable[[Workload, Target], LoadPlan]] = {
+    TargetKind.LAB_GUEST: lab_targets.plan,
+    TargetKind.LUN: iscsi_targets.plan,
+}
 
 
 def driver_of(workload: Workload) -> tuple[str, Benchmark]:
@@ -62,8 +67,9 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
             expected="a target of that kind",
             advice="`leadline bench workloads` lists the workloads of databases.",
         )
-    if target.kind is TargetKind.LAB_GUEST:
-        return lab_targets.plan(workload, target)
+    planned_by = _PLANNED_BY.get(target.kind)
+    if planned_by is not None:
+        return planned_by(workload, target)
     return driver_of(workload)[1].plan(workload, target)
 
 

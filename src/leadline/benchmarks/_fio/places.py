@@ -130,6 +130,11 @@ def reach(plan: LoadPlan) -> None:
             plan.targets.open(path, place.link, place.identity, writes=not plan.read_only)
 
 
+def every_way(place: Place) -> list[Place]:
+    """Return a place once for each way to it."""
+    return [replace(place, path=path, further=()) for path in (place.path, *place.further)]
+
+
 def where(place: Place) -> str:
     """The option, as a line of a job file, that tells fio where to work.
 

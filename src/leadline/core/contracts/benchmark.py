@@ -52,6 +52,7 @@ class Place:
         path: where it is, for people: no load tool is given a path that a user named.
         is_made: made by prepare and removed by clean; False: it was there and is named to be overwritten.
         link: the plain name a load tool knows it by, in the folder it works in; empty for exports.
+        further: other ways to the same, which jobs are dealt out to as well; sessions of a LUN.
         identity: which file or device it is; of the folder it will be in when it is made. None on other machines.
     """
 
@@ -61,6 +62,7 @@ class Place:
     is_device: bool = False
     link: str = ""
     identity: Identity | None = None
+    further: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

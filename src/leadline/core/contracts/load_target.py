@@ -11,6 +11,7 @@ from leadline.core.system.opened import is_uri
 from leadline.core.system.secret import Secret
 
 LAB = "lab:"
+ISCSI = "iscsi://"
 NEW = "new"
 
 
@@ -19,6 +20,7 @@ class TargetKind(Enum):
 
     NAME = "a folder, file or device of this machine, which is seen when it is opened; of a network load a host"
     EXPORT = "an export, by its scheme, as nbd://host/disk"
+    LUN = "a LUN, as iscsi://host/iqn.2026-11.example:db/1"
     LAB_GUEST = "a disk of a guest of a lab, as lab:FILE:GUEST/DISK"
     DATABASE = "a database, by its DSN"
     NEW = "a server of its own, made for the load and thrown away"
@@ -36,6 +38,8 @@ def kind_of(name: str) -> TargetKind:
         return TargetKind.LAB_GUEST
     if dsn.is_of_database(name):
         return TargetKind.DATABASE
+    if name.startswith(ISCSI):
+        return TargetKind.LUN
     return TargetKind.EXPORT if is_uri(name) else TargetKind.NAME
 
 

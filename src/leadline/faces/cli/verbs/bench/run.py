@@ -50,8 +50,9 @@ def command(
         str | None,
         typer.Option(
             "--on",
-            help="Folder, file, device, nbd://HOST:PORT/EXPORT, a guest as lab:FILE:GUEST/DISK; for a database `new`, "
-            "a folder or a DSN; for a network `new` or HOST; for the web `new`, a folder or http://HOST/PAGE.",
+            help="Folder, file, device, nbd://HOST:PORT/EXPORT, a LUN as iscsi://HOST/IQN/LUN, a guest as "
+            "lab:FILE:GUEST/DISK; for a database `new`, a folder or a DSN; for a network `new` or HOST; for the web "
+            "`new`, a folder or http://HOST/PAGE.",
             show_default=False,
         ),
     ] = None,
