@@ -123,7 +123,7 @@ def judged(
         return row
     first = min(incidents, key=lambda one: one.opened_ns)
     # One that was open before (a machine has its own troubles) is not opened again: people are told that it is worse.
-    row["was_open"] = first.opened_ns < began_ns
+    row["was_open"] = first.opened_ns < began_ns and "opened" not in states
     opening = next((notice for notice in told if notice["state"] in TELLING), None)
     row["cause"], row["title"], row["severity"] = first.cause, first.title, first.severity.name.lower()
     row["first_told"] = None if opening is None else opening["cause"]
