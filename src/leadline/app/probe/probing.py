@@ -62,7 +62,7 @@ ARTICLE = PulseShape("4k", 256, 90.0, 3)  # of the article: several pulses of on
 
 @dataclass(frozen=True, slots=True)
 class ProbePlan:
-    """What a probe will do, before anything is touched."""
+    """What a probe will do, before anything is touched; ``observed`` is the recording of the workload, if another."""
 
     target: str
     folder: Path
@@ -72,6 +72,7 @@ class ProbePlan:
     outstanding: int
     load: LoadPlan | None  # None: only observe, or judge what was recorded before
     shape: PulseShape = PulseShape()
+    observed: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,9 @@ def judge_recordings(origin: Sequence[Path], limit: float | None) -> tuple[Probe
     )
     target = facts.get("target") or disk or str(pulsed)
     outstanding = pulses[0][0].outstanding if pulses else 0
-    probe_plan = ProbePlan(str(target), pulsed.absolute(), 0.0, 0.0, limit, outstanding, None)
+    probe_plan = ProbePlan(
+        str(target), pulsed.absolute(), 0.0, 0.0, limit, outstanding, None, observed=quiet.absolute()
+    )
     return done, probe_plan, import_paths([*_files(quiet), *_files(pulsed)], Request())
 
 

@@ -161,4 +161,5 @@ def _show(done: Probed, plan: ProbePlan, *, json: bool) -> None:
     findings = [] if done.diagnosis is None else [f for f in done.diagnosis.findings if f.severity >= Severity.MEDIUM]
     for finding in findings[:5]:
         wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ")
-    wrapped(out, f"The recordings of both rounds: {plan.folder}", style="dim")
+    both = str(plan.folder) if plan.observed in (None, plan.folder) else f"{plan.observed} and {plan.folder}"
+    wrapped(out, f"The recordings of both rounds: {both}", style="dim")
