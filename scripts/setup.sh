@@ -19,7 +19,7 @@ ioping:ioping iproute2:ip ethtool:ethtool"
 PACKAGES_ALL="sysbench:sysbench wrk:wrk mariadb-server-core:mariadbd mariadb-client-core:mariadb iperf3:iperf3 \
 sockperf:sockperf iputils-ping:ping debootstrap:debootstrap fuse3:fusermount3 libnbd-bin:nbdinfo \
 qemu-system-common:qemu-storage-daemon qemu-system-x86:qemu-system-x86_64 qemu-utils:qemu-img busybox-static:busybox \
-nbdkit:nbdkit tgt:tgtd shellcheck:shellcheck perftest:ib_send_lat stress-ng:stress-ng nftables:nft faketime:faketime pgbadger:pgbadger"
+nbdkit:nbdkit shellcheck:shellcheck perftest:ib_send_lat stress-ng:stress-ng nftables:nft faketime:faketime pgbadger:pgbadger"
 
 say() { printf 'setup: %3d s  %s\n' "$SECONDS" "$*" >&2; }
 fail() { say "$*"; exit 4; }
@@ -133,10 +133,13 @@ install_packages() {
         >/dev/null || say "could not install$missing; going on without"
 }
 
-# The iSCSI initiator of QEMU, a module without a program of its own.
-install_initiator() {
-    if ls /usr/lib/*/qemu/block-iscsi.so >/dev/null 2>&1; then return 0; fi
-    install_packages "qemu-block-extra:block-iscsi.so"
+# The iSCSI initiator of QEMU, a module without a program of its own, and a target for the tests; the service that comes
+# with the target must not answer at port 3260 of this machine.
+install_iscsi() {
+    if ! ls /usr/lib/*/qemu/block-iscsi.so >/dev/null 2>&1; then install_packages "qemu-block-extra:block-iscsi.so"; fi
+    if have tgtd; then return 0; fi
+    systemctl mask --quiet tgt 2>/dev/null || true
+    install_packages "tgt:tgtd"
 }
 
 # The program of the throw-away web server; the service that comes with it must not answer at port 80 of this machine.
@@ -266,7 +269,7 @@ esac
 if [ "$LEVEL" = all ]; then
     install_packages "$PACKAGES_ALL"
     install_nginx
-    install_initiator
+    install_iscsi
     [ -e /usr/include/nbdkit-plugin.h ] || install_packages "nbdkit-plugin-dev:nbdkit-plugin.h"
     [ -e /usr/lib/wine/wine64 ] || install_packages "wine64:wine64" # a registry to prove exports for Windows on
     unpack_sshd

@@ -132,7 +132,7 @@ def answer(levels: Sequence[CountLevel], rule: StepRule, *, whole: bool = True) 
     if edges.last_unsure is not None:
         unsure = sorted(c for c, s in states.items() if s is CountState.UNSURE and c > edges.last_held)
         reasons = by_count[unsure[0]].reasons
-        sentence += f" At {_listed(unsure)} it cannot be told{_because(reasons)}; measure longer."
+        sentence += f" At {_listed(unsure)} the result is open{_because(reasons)}: measure longer."
     if edges.broke is not None:
         broken = by_count[edges.broke]
         verb = "could not run" if broken.state is CountState.FAILED else "it broke"
@@ -169,7 +169,8 @@ def counted(count: int) -> str:
 
 
 def _listed(counts: Sequence[int]) -> str:
-    return ", ".join(map(str, counts))
+    *first, last = map(str, counts)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _because(reasons: Sequence[str]) -> str:

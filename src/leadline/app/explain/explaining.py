@@ -176,7 +176,7 @@ def _metric_page(name: str) -> dict[str, Any]:
 
 
 def _advice_page(row: dict[str, str]) -> dict[str, Any]:
-    """The page of advice: the rules it is told with, and the guides in which it stands."""
+    """The page of an advice: the rules that give it, and the guides that contain it."""
     name = row["catalogue"]
     guides = [
         guide_name

@@ -1,9 +1,9 @@
 """A LUN as the target of a load: ``iscsi://[USER@]HOST[:PORT]/IQN/LUN``, with one session or with several.
 
 QEMU's initiator (libiscsi, in user space) logs in: nothing is attached to this machine, and nobody need be root. Each
-session is a connection of its own to the target, and fio reaches each by a socket of its own. The jobs of a stream are
-dealt out to the sessions, so that the load is the same however many there are. With ``?sessions=4`` at the end of the
-address there are four, with ``?chap_file=PATH`` the file holds the password of USER.
+session has its own connection to the target, and fio uses one socket for each session. Leadline distributes the jobs of
+a stream over the sessions, so that one session and many get the same load. ``?sessions=4`` at the end of the address
+asks for four. ``?chap_file=PATH`` names the file that holds the password of USER.
 
 Source: qemu-storage-daemon(1), --blockdev driver=iscsi, --object secret, --export type=nbd; RFC 3720, sessions and
 ISIDs (libiscsi draws one for each session); RFC 4173, names of LUNs; tgtadm(8).
@@ -21,6 +21,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from leadline.app.measure.nbd import Export
+from leadline.app.measure.workloads import require_fio
 from leadline.benchmarks import fio
 from leadline.core.contracts.benchmark import LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import Target, TargetKind
@@ -67,7 +68,7 @@ class Lun:
     chap_file: str = ""
 
     def options(self, node: str) -> str:
-        """What QEMU is told of a session."""
+        """QEMU's options for one session."""
         words = f"driver=iscsi,transport=tcp,node-name={node},portal={self.portal},target={self.target},lun={self.lun}"
         return f"{words},user={self.user},password-secret=chap" if self.user else words
 
@@ -117,13 +118,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
         UsageError: the address names no LUN, its data may not be overwritten, the workload is not fio's, or it has too
             few jobs for so many sessions.
     """
-    if workload.kind != "io" or workload.tool not in (None, fio.META.program):
-        raise UsageError(
-            f"workload {workload.name}",
-            found=f"kind {workload.kind}, tool {workload.tool or 'its own'}",
-            expected="I/O by fio",
-            advice="For another load attach the LUN to this machine, and name its device or a folder on it.",
-        )
+    require_fio(workload, "For another load attach the LUN to this machine, and name its device or a folder on it.")
     read_only = all(stream.read_pct == 100.0 for stream in workload.io)
     luns: dict[str, Lun] = {}
     places: dict[str, Place] = {}

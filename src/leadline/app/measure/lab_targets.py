@@ -16,6 +16,7 @@ from pathlib import Path
 from leadline.app.measure.guests import CLOCK_S, LabPlan, booted, plan_guests
 from leadline.app.measure.recording import recording
 from leadline.app.measure.remote_scripts import SAMPLE, SAMPLED
+from leadline.app.measure.workloads import require_fio
 from leadline.benchmarks import fio
 from leadline.core.contracts.benchmark import LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import LAB, Target
@@ -115,13 +116,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
         ToolError: QEMU or the guests' kernel is missing, or memory or space does not suffice.
     """
     lab_target = named(target)
-    if workload.kind != "io" or workload.tool not in (None, fio.META.program):
-        raise UsageError(
-            f"workload {workload.name}",
-            found=f"kind {workload.kind}, tool {workload.tool or 'its own'}",
-            expected="I/O by fio, which a guest of a lab is loaded with here",
-            advice="`leadline lab run` loads guests with databases too: name the workload in the lab file.",
-        )
+    require_fio(workload, "`leadline lab run` loads guests with databases too: name the workload in the lab file.")
     alone = lab_target.guest.model_copy(update={"count": 1, "load": None})
     lab_plan = plan_guests(
         lab_target.lab.model_copy(update={"guests": (alone,), "vary": {}, "at_once": (), "repeats": 1})

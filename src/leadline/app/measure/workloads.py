@@ -61,6 +61,21 @@ def translation_of(name: str) -> Translation:
     return Translation(find_workload(str(path)))
 
 
+def require_fio(workload: Workload, advice: str) -> None:
+    """Refuse a workload for a target that fio alone can load.
+
+    Raises:
+        UsageError: another tool carries the workload out.
+    """
+    if workload.kind != "io" or workload.tool not in (None, fio.META.program):
+        raise UsageError(
+            f"workload {workload.name}",
+            found=f"kind {workload.kind}, tool {workload.tool or 'its own'}",
+            expected="I/O by fio, which loads this target",
+            advice=advice,
+        )
+
+
 def notes_in_short(workload: Workload) -> list[str]:
     """What a translated workload does not give, a line each, for a plan; of many the first."""
     shown = list(workload.notes[:NOTES_SHOWN])

@@ -17,7 +17,7 @@ import numpy as np
 from leadline.core.model.capture import NS_PER_S
 from leadline.core.model.finding import Window
 from leadline.core.model.metrics import metric
-from leadline.core.model.vocabulary import Better
+from leadline.core.model.vocabulary import Better, Severity
 from leadline.stores.incidents import LiveIncident
 
 if TYPE_CHECKING:
@@ -48,10 +48,11 @@ class LifeStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IncidentStep:
-    """An incident and what became of it."""
+    """An incident and what became of it; ``risen_from`` is the severity it had, where it is higher now."""
 
     step: LifeStep
     incident: LiveIncident
+    risen_from: Severity | None = None
 
 
 @dataclass(eq=False)
@@ -156,7 +157,7 @@ class IncidentBook:
                 self._named.pop(back.id, None)  # it is called by what it is now
             back = replace(back, closed_ns=None, reopened_count=back.reopened_count + 1)
             self._open[back.id] = back
-            return IncidentStep(LifeStep.REOPENED, self._seen(back, suspicion, now_ns).incident)
+            return replace(self._seen(back, suspicion, now_ns), step=LifeStep.REOPENED)
         self._number += 1
         opened = datetime.fromtimestamp(suspicion.window.start_ns / NS_PER_S, UTC)
         title, text = self.say(suspicion)
@@ -199,7 +200,8 @@ class IncidentBook:
         if suspicion.symptoms:
             self._symptoms[incident.id] = suspicion.symptoms
         changed = updated.severity > incident.severity or updated.cause != incident.cause
-        return IncidentStep(LifeStep.CHANGED if changed else LifeStep.SEEN, updated)
+        risen_from = incident.severity if updated.severity > incident.severity else None
+        return IncidentStep(LifeStep.CHANGED if changed else LifeStep.SEEN, updated, risen_from)
 
     def _renamed(self, incident: LiveIncident, suspicion: Suspicion) -> LiveIncident:
         """An incident called by what was its first cause most often so far; of as many the last one.

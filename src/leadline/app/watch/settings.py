@@ -149,8 +149,8 @@ class ReceiverSettings(BaseModel):
 
     Attributes:
         severity: of incidents he is told of, at least.
-        when: he is told: that one opened, that it got worse, that it closed, that it is back. Where it is left out,
-            people are told of all but what got worse, programs of everything.
+        when: which notices are sent: of an opening, a worsening, an end, a return. By default people get all but
+            worsenings, and programs get all.
         hourly_max: how many notices an hour; more are summed up in one. People get 20 where it is left out, programs
             as many as there are; 0 is no limit.
         settings: of the notifier; ``leadline explain notifier:NAME`` lists them.

@@ -307,14 +307,14 @@ class Watch:
         self.incidents.save(incident)
         if step.step in (LifeStep.OPENED, LifeStep.REOPENED):
             self._capturing.add(incident.id)
-        state = _STATES.get(step.step)
-        if state is None or self.teller is None or is_flap(step):
+        states = {one.name: notice_state(one, step) for one in self.settings.tell}
+        if self.teller is None or not any(states.values()):
             return
         windows = self.incidents.maintenance(incident.seen_ns)
         if any(window.covers(place, incident.seen_ns) for window in windows for place in incident.places):
             return
-        names = [one.name for one in self.settings.tell if _wants(one, incident, state)]
-        if names:
+        for state in dict.fromkeys(filter(None, states.values())):
+            names = [name for name, wanted in states.items() if wanted is state]
             self.teller.tell(notice_of(incident, state, self.settings.page.link), names)
 
     def _write_captures(self) -> None:
@@ -429,8 +429,16 @@ def notice_of(incident: LiveIncident, state: NoticeState, link: str) -> Notice:
     )
 
 
-def _wants(receiver: ReceiverSettings, incident: LiveIncident, state: NoticeState) -> bool:
-    return receiver.wants(state) and incident.severity >= Severity[receiver.severity.upper()]
+def notice_state(receiver: ReceiverSettings, step: IncidentStep) -> NoticeState | None:
+    """Which notice of a step a receiver gets; an incident opens to them when it reaches the severity they asked for."""
+    least = Severity[receiver.severity.upper()]
+    if step.incident.severity < least:
+        return None
+    if step.risen_from is not None and step.risen_from < least:
+        state: NoticeState | None = NoticeState.OPENED
+    else:
+        state = None if is_flap(step) else _STATES.get(step.step)
+    return state if state is not None and receiver.wants(state) else None
 
 
 def _ns(seconds: float) -> int:
