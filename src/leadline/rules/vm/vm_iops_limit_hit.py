@@ -78,7 +78,8 @@ if TYPE_CHECKING:
     from leadline.core.model.capture import SeriesGroup
 
 MIB_IN_MB = 1.048576
-_ALIKE = "Look for a limit on this disk"  # starts the advice for what is not proven
+_LIMIT = "Raise or remove the limit"  # starts the advice for what is proven
+_ALIKE = "Look for a limit on this disk"  # starts that for what is not
 QUEUED_SHARE = 0.5  # Judgement: a limit holds most of the time in which requests queue; less is flat by chance
 
 META = RuleMeta(
@@ -306,7 +307,8 @@ def _finding(
         score=min(plateau.latency_ms / np.fmax(reference, context.limit("latency_min")), SCORE_MAX),
         guessed=() if proven else (guess,),
     )
-    return finding if proven else replace(finding, remedy=f"{context.advice(_ALIKE)} {finding.remedy}")
+    remedy = context.advice(_LIMIT)
+    return replace(finding, remedy=remedy if proven else f"{context.advice(_ALIKE)} {remedy}")
 
 
 def _few(queue: float) -> str:
