@@ -11,7 +11,7 @@ import shlex
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from leadline.app.measure.recording import recording
 from leadline.core.model.errors import ToolError
 from leadline.lab.accelerator import Accelerator
 from leadline.lab.folders import lab_folder
-from leadline.lab.hardware import limit_group, limit_node
+from leadline.lab.hardware import HERE_ADDRESS, limit_group, limit_node
 from leadline.lab.machine import Machine, answering, launched
 from leadline.lab.programs import Program, running_in
 from leadline.lab.specification import Lab
@@ -117,6 +117,12 @@ class Guest:
             *("--log", "--aggregate-interval=1"),
         ]
 
+    def begin_load(self, seconds: float) -> Program:
+        """Let the load run for so long, or until it is ended; nothing is recorded of it."""
+        words = [*self.load_command, f"--time={seconds:.0f}", "--log-prefix=/tmp/pgbench_log", _DATABASE]
+        files = {"output": self.work / "guest-load.txt", "talk": self.work / "guest-load-errors.txt"}
+        return Program(self.machine.channel, words, **files)
+
     @contextmanager
     def play(self, seconds: float, folder: Path) -> Iterator[Program]:
         """Load and record for some seconds: yields when the load has begun, returns when it is over and copied.
@@ -165,20 +171,21 @@ class Guest:
         run(self.machine, f"rm -rf {inside}")
 
 
-def boot(work: Path, stack: ExitStack, *, vcpus: int = 1) -> Guest:
+def boot(work: Path, stack: ExitStack, *, vcpus: int = 1, ports: Mapping[int, int] | None = None) -> Guest:
     """Boot a guest with a filled PostgreSQL; it ends, and its files are removed, with the stack.
 
     Args:
         work: an existing folder, which takes what the guest's recorders and load complain of.
         stack: what ends the guest.
         vcpus: of the guest.
+        ports: of the guest that this machine reaches, and the port here of each.
 
     Raises:
         ToolError: QEMU, a kernel or PostgreSQL is missing, or the guest does not start.
     """
     server_programs()
     lab = Lab.model_validate(_LAB)
-    lab = lab.model_copy(update={"guests": (lab.guests[0].model_copy(update={"vcpus": vcpus}),)})
+    lab = lab.model_copy(update={"guests": (lab.guests[0].model_copy(update={"vcpus": vcpus, "ports": ports or {}}),)})
     plan = plan_guests(lab)
     grounds = replace(grounds_of(plan), accelerator=plan.accelerator)
     folder = stack.enter_context(lab_folder(lab.name))
@@ -189,7 +196,7 @@ def boot(work: Path, stack: ExitStack, *, vcpus: int = 1) -> Guest:
     machine = stack.enter_context(answering(booting))
     offset_s = _set_clock(machine)
     devices = {disk.name: machine.device_of(disk.name) for disk in machine.guest.disks}
-    _start_server(machine, devices)
+    _start_server(machine, devices, is_reached=bool(ports))
     iostat = shutil.which("iostat")
     if iostat is not None:
         machine.channel.put("/tmp/iostat", Path(iostat).resolve().read_bytes(), 0o755)
@@ -244,13 +251,16 @@ def _set_clock(machine: Machine) -> float:
     return machine.channel.clock_offset_s()
 
 
-def _start_server(machine: Machine, devices: dict[str, str]) -> None:
+def _start_server(machine: Machine, devices: dict[str, str], *, is_reached: bool) -> None:
     for name in ("data", "wal"):
         device = devices[name]
         run(machine, f"blockdev --flushbufs {device}; mkdir -p /mnt/{name}; mount -t ext4 {device} /mnt/{name}")
     run(machine, f"mkswap {devices['swap']} && swapon {devices['swap']}")
     run(machine, f"chown -R {OWNER_ID}:{OWNER_ID} /mnt/data/pg /mnt/wal/pg_wal")
     options = " ".join(f"-c {setting}" for setting in _SETTINGS.split())
+    if is_reached:
+        run(machine, f"echo 'host all all {HERE_ADDRESS}/32 trust' >> /mnt/data/pg/pg_hba.conf")
+        options += " -c listen_addresses=*"
     start = f'pg_ctl -D /mnt/data/pg -w -t 60 -l /tmp/postgresql.log -o "{options}" start >/dev/null'
     run(machine, f"export PATH; busybox su -s /bin/sh postgres -c {shlex.quote(start)}")
 

@@ -23,14 +23,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from incidents import record, session
+from incidents import lab, record, session
 from incidents.contract import Kind, Load, Stage
+from incidents.lab_access import Access, free_ports, let_in
 from incidents.processes import RigError, start, stop, wait_for
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import import_paths
@@ -38,6 +39,7 @@ from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.finding import Window
 from leadline.core.model.units import share_text
+from leadline.lab.programs import Program
 from leadline.stores.incidents import IncidentStore, LiveIncident
 
 KINDS = (
@@ -53,13 +55,20 @@ TELLING = ("opened", "worsened", "reopened")  # notices from which people learn 
 SETTINGS = """\
 store: {{folder: {folder}/store}}
 sources:
-  - {{name: this-machine, collector: linux}}
-  - {{name: bench, collector: postgresql, target: "{address}"}}
+{sources}
 tell:
   - {{name: writer, notifier: run-command, hourly_max: 0, when: [opened, worsened, closed, reopened], severity: low,
      settings: {{command: [{folder}/told.sh]}}}}
 page: {{listen: ""}}
 """
+SOURCES = """\
+  - {{name: this-machine, collector: linux}}
+  - {{name: bench, collector: postgresql, target: "{server}"}}"""
+# Of a guest: what is seen in it without anything installed there, and what its hypervisor counts.
+GUEST_SOURCES = """\
+  - {{name: guest, collector: linux, target: "{linux}"}}
+  - {{name: bench, collector: postgresql, target: "{server}"}}
+  - {{name: hypervisor, collector: qemu, target: "{counters}"}}"""
 
 
 @dataclass
@@ -67,23 +76,57 @@ class RunningLoad:
     """The load, which goes on from one kind to the next where both have the same: users do not leave between two."""
 
     stage: Stage
+    guests: Guests
     load: Load | None = None
-    process: subprocess.Popen[bytes] | None = None
+    database: str = ""
+    process: subprocess.Popen[bytes] | Program | None = None
 
     def go_on(self, kind: Kind, settle_s: float) -> None:
         """Let the load of a kind run; one that begins anew is given time to become what is normal."""
-        if self.process is not None and self.process.poll() is None and self.load == kind.load:
+        is_same = self.load == kind.load and self.database == kind.database
+        if self.process is not None and self.process.poll() is None and is_same:
             return
         self.end()
-        self.process, _ = session.start_load(self.stage, kind, self.stage.file("load.txt"), LOAD_S)
-        self.load = kind.load
+        if kind.database == "lab":
+            self.process = self.stage.guest.begin_load(LOAD_S)
+        else:
+            self.process, _ = session.start_load(self.stage, kind, self.stage.file("load.txt"), LOAD_S)
+        self.load, self.database = kind.load, kind.database
         time.sleep(settle_s)
 
     def end(self) -> None:
         """End the load."""
-        if self.process is not None:
+        if isinstance(self.process, Program):
+            self.process.end()
+        elif self.process is not None:
             stop(self.process, signal.SIGINT)
         self.process = None
+
+
+@dataclass
+class Guests:
+    """The virtual machine of a stage, booted when the first kind needs it."""
+
+    stage: Stage
+    access: Access | None = None
+
+    def reach(self) -> Access:
+        """How the guest is reached from here."""
+        if self.access is None:
+            record.say("booting a virtual machine")
+            ports = free_ports()
+            self.stage.guest = lab.boot(self.stage.work, self.stage.guests, ports=ports)
+            self.access = let_in(self.stage.guest.machine, ports, self.stage.file("home"))
+        return self.access
+
+    def sources(self, kind: Kind) -> tuple[str, dict[str, str]]:
+        """What a watch of a kind collects, and the environment it needs for that."""
+        if kind.database != "lab":
+            return SOURCES.format(server=self.stage.server.address()), {}
+        access = self.reach()
+        counters = self.stage.guest.machine.files.counters
+        text = GUEST_SOURCES.format(linux=access.linux, server=access.server, counters=counters)
+        return text, {"HOME": str(access.home)}
 
 
 def play(load: RunningLoad, name: str, watching: Watching, options: argparse.Namespace) -> dict[str, Any]:
@@ -91,10 +134,12 @@ def play(load: RunningLoad, name: str, watching: Watching, options: argparse.Nam
     stage, module = load.stage, record.load_kind(name)
     kind, parameters = module.KIND, session.Variant(name, 1).parameters(module)
     with ExitStack() as stack:
-        if not kind.is_uncached:
+        if not kind.is_uncached and kind.database != "lab":
             stage.warm()
         if (prepare := getattr(module, "prepare", None)) is not None:
             stack.enter_context(prepare(stage))
+        if kind.database == "lab":
+            load.guests.reach()
         load.go_on(kind, options.settle_s)
         if kind.is_uncached:
             stack.enter_context(stage.rig.uncached())
@@ -138,6 +183,11 @@ def judged(
     return row
 
 
+def kind_of(name: str) -> Kind:
+    """What a kind declares."""
+    return record.load_kind(name).KIND
+
+
 def duration_of(rule: str) -> float | None:
     """The duration of a rule, seconds; None where it has none."""
     meta = rule_metas().get(rule)
@@ -175,7 +225,7 @@ def lines(path: Path) -> list[str]:
 
 
 @contextmanager
-def watched(folder: Path, stage: Stage) -> Iterator[tuple[IncidentStore, Path]]:
+def watched(folder: Path, sources: str, environment: Mapping[str, str]) -> Iterator[tuple[IncidentStore, Path]]:
     """A watch that runs: where its incidents are, and where its notices are written."""
     folder.mkdir()
     script, notices = folder / "told.sh", folder / "notices.jsonl"
@@ -185,10 +235,10 @@ def watched(folder: Path, stage: Stage) -> Iterator[tuple[IncidentStore, Path]]:
     )
     script.chmod(0o755)
     settings = folder / "watch.yaml"
-    settings.write_text(SETTINGS.format(folder=folder, address=stage.server.address()))
+    settings.write_text(SETTINGS.format(folder=folder, sources=sources))
     command = [str(Path(sys.executable).with_name("leadline")), "watch", "run", "-s", str(settings)]
     with (folder / "watch.log").open("wb") as log:
-        process = start(command, log)
+        process = start(command, log, environment={**os.environ, **environment})
     try:
         wait_for("the watch", (folder / "store" / "state.json").exists)
         yield IncidentStore(folder / "store"), notices
@@ -205,13 +255,15 @@ def run(options: argparse.Namespace) -> int:
         stage = record.build(work, stack, {need for name in options.kind for need in record.load_kind(name).KIND.needs})
         if options.quiet_minutes:
             return quiet(stage, work, options)
-        watching: Watching = lambda name: watched(work / f"watch-{name}", stage)  # noqa: E731
-        if options.one_watch:
-            one = stack.enter_context(watched(work / "watch", stage))
-            watching = lambda name: nullcontext(one)  # noqa: E731
-        rows, load = [], RunningLoad(stage)
+        guests = Guests(stage)
+        rows, load = [], RunningLoad(stage, guests)
         stack.callback(load.end)
-        for name in options.kind:
+        watching: Watching = lambda kind: watched(work / f"watch-{kind}", *guests.sources(kind_of(kind)))  # noqa: E731
+        if options.one_watch:
+            one = stack.enter_context(watched(work / "watch", *guests.sources(kind_of(options.kind[0]))))
+            watching = lambda _: nullcontext(one)  # noqa: E731
+        # The virtual machine comes last: it takes processor time as long as it is there.
+        for name in sorted(options.kind, key=lambda name: kind_of(name).database == "lab"):
             if not options.accept_noise:
                 record.wait_for_quiet()
             try:
@@ -233,7 +285,7 @@ def quiet(stage: Stage, work: Path, options: argparse.Namespace) -> int:
     load, _ = session.start_load(stage, module.KIND, stage.file("load.txt"), seconds)
     time.sleep(options.settle_s)
     witness = StealWitness()
-    with watched(work / "watch", stage) as (store, notices):
+    with watched(work / "watch", *Guests(stage).sources(module.KIND)) as (store, notices):
         began_ns = time.time_ns()
         try:
             while load.poll() is None:

@@ -33,6 +33,7 @@ guests:
       - {name: fast, adapter: block0, size: 32m, format: qcow2, overlays: 2}
       - {name: flash, adapter: nvme0, size: 32m, provisioning: thin}
     nics: [{type: vmxnet3, address: 10.9.0.1/24}]
+    ports: {7: 17007}
     prepare: ["echo prepared > /tmp/prepared"]
 """
 if shutil.which("nbdkit") is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,20 @@ def test_every_disk_is_found_by_name_on_its_adapter(guest: Machine) -> None:
         "fast": "virtio-pci",
         "flash": "nvme",
     }
+
+
+def test_this_machine_reaches_the_guest_by_its_port_and_the_guest_reaches_nothing(guest: Machine) -> None:
+    sh(guest, "(echo hello | nc -l -p 7 >/tmp/heard) >/dev/null 2>&1 &")
+    deadline = time.monotonic() + 30.0
+    answer = b""
+    while not answer and time.monotonic() < deadline:  # QEMU takes the connection before the guest listens
+        with suppress(OSError), socket.create_connection(("127.0.0.1", 17007), timeout=10.0) as here:
+            answer = here.recv(16)
+    assert answer == b"hello\n"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        status = sh(guest, f"nc -w 3 10.0.2.2 {port} </dev/null >/dev/null 2>&1; echo $?")
+    assert status != "0"
 
 
 def test_the_guest_is_set_up_as_its_file_says(guest: Machine) -> None:
@@ -165,7 +181,8 @@ def test_facts_know_the_paravirtual_devices(guest: Machine, facts: Path) -> None
     assert queues["wal"] == ("vmw_pvscsi", 32, 180)  # queue_depth of the lab file
     assert queues["old"][0] == "sym53c8xx"
     assert devices[guest.device_of("wal").rpartition("/")[2]]["mount"] == "/mnt/wal"
-    (nic,) = told["nics"]
+    nic, way = told["nics"]
+    assert (way["name"], way["type"]) == ("eth1", "virtio_net")  # the card of its ports
     assert (nic["name"], nic["type"], nic["connected"], nic["rx_ring_count"]) == ("eth0", "vmxnet3", True, 2048)
 
 

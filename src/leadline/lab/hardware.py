@@ -34,6 +34,8 @@ DRIVERS = {
 }
 _NICS = {"vmxnet3": "vmxnet3", "e1000": "e1000", "e1000e": "e1000e", "virtio": "virtio-net-pci"}
 _MULTICAST = "230.0.0.{}:{}"
+PORTS_ADDRESS = "10.0.2.15"  # Source: QEMU, -netdev user: the address that forwarded ports lead to
+HERE_ADDRESS = "10.0.2.2"  # this machine, as the guest sees it
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,10 @@ def options(guest: Guest, files: Files, *, direct: bool, networks: Mapping[str, 
         port = networks[nic.network]
         words += ["-netdev", f"socket,id=net{number},mcast={_MULTICAST.format(1, port)},localaddr=127.0.0.1"]
         words += ["-device", f"{_NICS[nic.type]},netdev=net{number},mac={_mac(guest.name, number)}"]
+    if guest.ports:
+        ways = "".join(f",hostfwd=tcp:127.0.0.1:{here}-:{there}" for there, here in sorted(guest.ports.items()))
+        words += ["-netdev", f"user,id=ports,restrict=on{ways}"]
+        words += ["-device", f"virtio-net-pci,netdev=ports,mac={_mac(guest.name, len(guest.nics))}"]
     return words
 
 

@@ -21,7 +21,7 @@ from leadline.core.system.qmp import Qmp, block_counters, connect, latency_histo
 from leadline.core.system.tools import require_program
 from leadline.lab.accelerator import Accelerator, find_qemu
 from leadline.lab.channel import Channel
-from leadline.lab.hardware import Files, module_options, options, storage_socket
+from leadline.lab.hardware import PORTS_ADDRESS, Files, module_options, options, storage_socket
 from leadline.lab.image import first_file_system
 from leadline.lab.images import make_image
 from leadline.lab.kernel import Kernel
@@ -272,6 +272,9 @@ def set_up(machine: Machine) -> None:
             _must(machine, step)
     for number, nic in enumerate(machine.guest.nics):
         _must(machine, f"ip addr add {nic.address} dev eth{number} && ip link set eth{number} up")
+    if machine.guest.ports:  # the card after the others
+        card = f"eth{len(machine.guest.nics)}"
+        _must(machine, f"ip addr add {PORTS_ADDRESS}/24 dev {card} && ip link set {card} up")
     for step in machine.guest.prepare:
         _must(machine, step)
 

@@ -43,6 +43,7 @@ def _cpus(given: object) -> object:
     return tuple(cpus)
 
 
+Port = Annotated[int, Field(ge=1, le=65535)]
 Cpus = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_cpus)]
 
 
@@ -225,6 +226,8 @@ class Guest(BaseModel):
         accelerator: ``kvm`` or ``tcg`` for this guest alone; one that needs KVM is left out, and said to be, where KVM
             does not work. ``auto`` is KVM where it works.
         prepare: shell commands run in the guest before its load.
+        ports: TCP ports of the guest by which this machine alone reaches it, and the port here (at 127.0.0.1) each is
+            reached by; the guest reaches nothing through them.
     """
 
     model_config = _STRICT
@@ -237,6 +240,7 @@ class Guest(BaseModel):
     adapters: tuple[Adapter, ...] = ()
     disks: tuple[LabDisk, ...] = ()
     nics: tuple[Nic, ...] = ()
+    ports: dict[Port, Port] = Field(default_factory=dict)
     host_cpus: Cpus = ()
     host_queue_depth: Annotated[int, Field(ge=1, le=1024)] | None = None
     cpu_quota_pct: Annotated[float, Field(gt=0)] | None = None
@@ -269,6 +273,12 @@ class Guest(BaseModel):
         for wanted in () if self.load is None else (self.load.disk, self.load.wal):
             if wanted is not None and wanted not in disks:
                 raise _unknown("load: disk", wanted, disks)
+        if self.ports and self.count > 1:
+            message = "ports are of one guest: several would share a port of this machine"
+            raise ValueError(message)
+        if len(set(self.ports.values())) != len(self.ports):
+            message = "two ports of the guest have the same port of this machine"
+            raise ValueError(message)
         if self.vcpus % self.numa_nodes:
             message = f"{self.vcpus} vCPUs cannot be split over {self.numa_nodes} NUMA nodes"
             raise ValueError(message)

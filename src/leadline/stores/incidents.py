@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -33,6 +33,10 @@ create table if not exists maintenance (
 create table if not exists marker (
     time_ns integer not null, kind text not null, entity text not null, text text not null,
     primary key (time_ns, kind, entity, text)
+) without rowid;
+create table if not exists heard (
+    incident text not null, receiver text not null, is_open integer not null, severity integer not null,
+    cause text not null, primary key (incident, receiver)
 ) without rowid;
 """
 
@@ -98,6 +102,15 @@ class LiveIncident:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         return {**asdict(self), "severity": self.severity.name.lower(), "taken_by": self.taken_by}
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The last that a receiver was told of an incident: whether it went on, how severe it was, what its cause was."""
+
+    is_open: bool
+    severity: Severity
+    cause: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +216,25 @@ class IncidentStore:
             row = (incident, remark.time_ns, remark.author, remark.text, int(remark.takes))
             base.execute("insert into remark values (?, ?, ?, ?, ?)", row)
 
+    def hear(self, incident: str, news: Mapping[str, Heard]) -> None:
+        """Keep the last that receivers, by name, were told of an incident."""
+        rows = [(incident, name, int(one.is_open), int(one.severity), one.cause) for name, one in news.items()]
+        with self._open() as base:
+            base.executemany("insert or replace into heard values (?, ?, ?, ?, ?)", rows)
+
+    def heard(self, incident: str) -> dict[str, Heard]:
+        """The last that each receiver was told of an incident."""
+        with self._open() as base:
+            query = "select receiver, is_open, severity, cause from heard where incident = ?"
+            rows = base.execute(query, (incident,)).fetchall()
+        return {name: Heard(bool(is_open), Severity(severity), cause) for name, is_open, severity, cause in rows}
+
+    def heard_as_open(self, receivers: Iterable[str]) -> list[LiveIncident]:
+        """The incidents of which one of these receivers last heard that they go on, oldest first."""
+        names = sorted(receivers)
+        marks = ", ".join("?" * len(names))
+        return self._where(f"id in (select incident from heard where is_open and receiver in ({marks}))", *names)
+
     def add_maintenance(self, window: Maintenance) -> int:
         """Keep a maintenance window; its number."""
         with self._open() as base:
@@ -239,7 +271,7 @@ class IncidentStore:
             ).fetchall()
         return [Marker(*row) for row in rows]
 
-    def _where(self, condition: str, *values: int) -> list[LiveIncident]:
+    def _where(self, condition: str, *values: int | str) -> list[LiveIncident]:
         with self._open() as base:
             rows = base.execute(
                 f"select document from incident where {condition} order by opened_ns, id", values

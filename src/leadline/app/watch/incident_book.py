@@ -17,7 +17,7 @@ import numpy as np
 from leadline.core.model.capture import NS_PER_S
 from leadline.core.model.finding import Window
 from leadline.core.model.metrics import metric
-from leadline.core.model.vocabulary import Better, Severity
+from leadline.core.model.vocabulary import Better
 from leadline.stores.incidents import LiveIncident
 
 if TYPE_CHECKING:
@@ -43,16 +43,14 @@ class LifeStep(StrEnum):
     SEEN = "seen"
     CLOSED = "closed"
     REOPENED = "reopened"
-    SETTLED = "settled"  # one that came back is over for good
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentStep:
-    """An incident and what became of it; ``risen_from`` is the severity it had, where it is higher now."""
+    """An incident and what became of it."""
 
     step: LifeStep
     incident: LiveIncident
-    risen_from: Severity | None = None
 
 
 @dataclass(eq=False)
@@ -200,8 +198,7 @@ class IncidentBook:
         if suspicion.symptoms:
             self._symptoms[incident.id] = suspicion.symptoms
         changed = updated.severity > incident.severity or updated.cause != incident.cause
-        risen_from = incident.severity if updated.severity > incident.severity else None
-        return IncidentStep(LifeStep.CHANGED if changed else LifeStep.SEEN, updated, risen_from)
+        return IncidentStep(LifeStep.CHANGED if changed else LifeStep.SEEN, updated)
 
     def _renamed(self, incident: LiveIncident, suspicion: Suspicion) -> LiveIncident:
         """An incident called by what was its first cause most often so far; of as many the last one.
@@ -236,17 +233,9 @@ class IncidentBook:
         limit_ns = now_ns - round(REOPEN_WITHIN_S * NS_PER_S)
         for known in [one for one in self._closed.values() if (one.closed_ns or 0) < limit_ns]:
             del self._closed[known.id]
-            if known.reopened_count:
-                steps.append(IncidentStep(LifeStep.SETTLED, known))
             self._symptoms.pop(known.id, None)
             self._named.pop(known.id, None)
         return steps
-
-
-def is_flap(step: IncidentStep) -> bool:
-    """Whether people need not be told: it comes and goes, and they have heard that it came back once."""
-    count = step.incident.reopened_count
-    return (step.step is LifeStep.REOPENED and count > 1) or (step.step is LifeStep.CLOSED and count > 0)
 
 
 def _was_hiccup(suspicion: Suspicion, capture: Capture) -> bool:

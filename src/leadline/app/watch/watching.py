@@ -20,7 +20,8 @@ from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.diagnose.feeling import feeling_of
 from leadline.app.diagnose.incidents import Lookout
 from leadline.app.diagnose.symptoms import Symptoms
-from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, LifeStep, is_flap
+from leadline.app.watch.announcing import Announcer
+from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, LifeStep
 from leadline.app.watch.judging import LiveJudge
 from leadline.app.watch.sources import SourceEvent, WatchedSource
 from leadline.app.watch.suspicions import Suspicion, looking_back, recent_ns, suspicions_of
@@ -34,13 +35,13 @@ from leadline.core.model.errors import LeadlineError
 from leadline.core.model.events import events_of
 from leadline.core.model.finding import Diagnosis, Window
 from leadline.core.model.profile import Profile
-from leadline.core.model.vocabulary import EntityKind, Severity
+from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.secret import scrubbed
 from leadline.stores.incidents import IncidentStore, LiveIncident, Marker
 
 if TYPE_CHECKING:
     from leadline.app.watch.recorded import RecordedFiles
-    from leadline.app.watch.settings import ReceiverSettings, WatchSettings
+    from leadline.app.watch.settings import WatchSettings
     from leadline.app.watch.telling import Teller
     from leadline.stores.samples import SampleStore, StoreStatus
     from leadline.stores.victoriametrics import VictoriaMetricsStore
@@ -56,14 +57,6 @@ NORMAL_S = 60.0  # Judgement: of a shorter time it cannot be said what is usual
 AHEAD_S = 120.0  # of samples: more is a clock that was put back, or one that is ahead elsewhere
 HELPER_END_S = 30.0  # what sending and keeping may take at the end
 JUDGE_SHARE_MAX = 0.25  # of the time: a judgement that takes longer is made less often
-_STATES = {
-    LifeStep.OPENED: NoticeState.OPENED,
-    LifeStep.CHANGED: NoticeState.WORSENED,
-    LifeStep.CLOSED: NoticeState.CLOSED,
-    LifeStep.REOPENED: NoticeState.REOPENED,
-    LifeStep.SETTLED: NoticeState.CLOSED,
-}
-
 Say = Callable[["Diagnosis", Capture, Suspicion], tuple[str, str]]
 
 
@@ -115,6 +108,7 @@ class Watch:
     judge: LiveJudge = field(init=False)
     window: LiveWindow = field(init=False)
     book: IncidentBook = field(init=False)
+    announcer: Announcer = field(init=False)
     judged: Judged = field(default_factory=Judged)
     events: deque[WatchEvent] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     stored: StoreStatus | None = None  # once a minute
@@ -136,6 +130,8 @@ class Watch:
         now_ns = time.time_ns()
         known = self.incidents.between(now_ns - _ns(REOPEN_WITHIN_S), now_ns)
         self.book.take_up([*self.incidents.open_ones(), *(one for one in known if not one.is_open)])
+        self.announcer = Announcer(self.settings.tell, self.incidents, self._tell)
+        self.announcer.take_up()
 
     def run(self, over: threading.Event, stepped: Callable[[], None] | None = None) -> None:
         """Watch until it is over.
@@ -300,6 +296,7 @@ class Watch:
         while self._unkept:
             self._keep(self._unkept[0])
             del self._unkept[0]
+        self._announce()
 
     def _keep(self, step: IncidentStep) -> None:
         """Keep what became of an incident, and tell who is to know."""
@@ -307,15 +304,17 @@ class Watch:
         self.incidents.save(incident)
         if step.step in (LifeStep.OPENED, LifeStep.REOPENED):
             self._capturing.add(incident.id)
-        states = {one.name: notice_state(one, step) for one in self.settings.tell}
-        if self.teller is None or not any(states.values()):
-            return
-        windows = self.incidents.maintenance(incident.seen_ns)
-        if any(window.covers(place, incident.seen_ns) for window in windows for place in incident.places):
-            return
-        for state in dict.fromkeys(filter(None, states.values())):
-            names = [name for name, wanted in states.items() if wanted is state]
-            self.teller.tell(notice_of(incident, state, self.settings.page.link), names)
+        self.announcer.take(incident)
+        if step.step is not LifeStep.SEEN:  # one that opens and is over in one go is told both
+            self._announce()
+
+    def _announce(self) -> None:
+        if self.teller is not None and self.judged.time_ns:
+            self.announcer.announce(self.judged.time_ns)
+
+    def _tell(self, incident: LiveIncident, state: NoticeState, names: list[str]) -> None:
+        assert self.teller is not None
+        self.teller.tell(notice_of(incident, state, self.settings.page.link), names)
 
     def _write_captures(self) -> None:
         """Write the recording of each incident that is open or was until a short while ago."""
@@ -330,7 +329,9 @@ class Watch:
             save(self.store.read(incident.opened_ns - _ns(BEFORE_S), end_ns), path)
             if not incident.capture:
                 with self.lock:
-                    self.incidents.save(self.book.with_capture(number, str(path)))
+                    incident = self.book.with_capture(number, str(path))
+                    self.incidents.save(incident)
+                    self.announcer.take(incident)
             if incident.closed_ns is not None and now_ns >= end_ns:
                 self._capturing.discard(number)
 
@@ -427,18 +428,6 @@ def notice_of(incident: LiveIncident, state: NoticeState, link: str) -> Notice:
         link=f"{link.rstrip('/')}/incidents/{incident.id}" if link else "",
         capture=incident.capture,
     )
-
-
-def notice_state(receiver: ReceiverSettings, step: IncidentStep) -> NoticeState | None:
-    """Which notice of a step a receiver gets; an incident opens to them when it reaches the severity they asked for."""
-    least = Severity[receiver.severity.upper()]
-    if step.incident.severity < least:
-        return None
-    if step.risen_from is not None and step.risen_from < least:
-        state: NoticeState | None = NoticeState.OPENED
-    else:
-        state = None if is_flap(step) else _STATES.get(step.step)
-    return state if state is not None and receiver.wants(state) else None
 
 
 def _ns(seconds: float) -> int:
