@@ -152,6 +152,23 @@ def test_a_disk_nobody_knows(vsan: VcenterInventory) -> None:
     assert known["vsan_placement"] == [f"esx01 {STRANGE_DISK}", f"an unknown host {STRANGE_DISK} (absent)"]
 
 
+def test_a_disk_of_a_host_that_is_away_is_known_by_either_id(vsan: VcenterInventory) -> None:
+    by_owner, by_device = leaf(2, ABSENT, disk=STRANGE_DISK), leaf(3, ABSENT)
+    del by_device["attributes"]["ownerId"]
+    known = placed(vsan, answered(node("RAID_1", by_owner, by_device), away=(2, 3)))
+    assert known["vsan_placement"] == [
+        f"esx02 {STRANGE_DISK} (absent)",
+        "esx03 naa.3a in disk group naa.3cache (absent)",
+    ]
+
+
+def test_a_disk_the_hosts_do_not_list_has_its_group_from_the_answer(vsan: VcenterInventory) -> None:
+    whole = json.loads(answered(leaf(1, disk=STRANGE_DISK)))
+    whole["disk_objects"][STRANGE_DISK] = {"owner": uuid(11), "content": {"isSsd": 0, "ssdUuid": uuid(201)}}
+    known = placed(vsan, json.dumps(whole))
+    assert known["vsan_placement"] == [f"esx01 {STRANGE_DISK} in disk group naa.1cache"]
+
+
 def test_a_witness_outside_the_cluster_and_a_host_without_disk_groups(vsan: VcenterInventory) -> None:
     far = vsan.hosts["host-9"] = vsan.add(Entity(EntityKind.HOST, "witness"), uuid=uuid(19))
     vsan.add(Entity(EntityKind.DEVICE, "mpx.1", far), uuid=capacity(9))
@@ -162,8 +179,8 @@ def test_a_witness_outside_the_cluster_and_a_host_without_disk_groups(vsan: Vcen
 
 def test_children_in_the_order_of_their_numbers_and_states_as_text(vsan: VcenterInventory) -> None:
     many = node("Concatenation", *(leaf(1 + number % 4, str(ACTIVE)) for number in range(11)))
-    known = placed(vsan, answered(many))
-    assert [words[:5] for words in known["vsan_placement"]][-2:] == ["esx02", "esx03"]
+    known = placed(vsan, answered({key: many[key] for key in sorted(many, reverse=True)}))
+    assert [words[4] for words in known["vsan_placement"]] == list("12341234123")
     assert known["vsan_absent_component_count"] == 0
 
 
