@@ -27,6 +27,7 @@ from leadline.app.diagnose.auditing import audit
 from leadline.collectors import _vcenter_events as events
 from leadline.collectors import _vcenter_policies as policies
 from leadline.collectors import _vcenter_vsan as vsan
+from leadline.collectors import _vcenter_vsan_objects as vsan_objects
 from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.contracts.collector import Access
@@ -220,6 +221,29 @@ def test_the_vsan_service_is_asked_and_what_it_lacks_left_out(access: Access) ->
     ids = {estate.inventory.get(cluster, "uuid") for _, cluster in asked}
     assert len(ids - {None}) == 2
     assert estate.left_out == ["results of the vSAN health check (vCenter answered ManagedObjectNotFound)"]
+
+
+def test_a_vcenter_without_vsan_tells_of_no_placement(capture: Capture) -> None:
+    disks = capture.inventory.of_kind(EntityKind.VIRTUAL_DISK)
+    assert len(disks) == 30
+    assert {name for disk in disks for name in capture.inventory.settings(disk) if name.startswith("vsan_")} == set()
+
+
+def test_a_server_that_does_not_know_objects_is_noted_once(access: Access) -> None:
+    estate = VcenterInventory(Inventory(), "vc")
+    host, cluster = Entity(EntityKind.HOST, "esx01"), Entity(EntityKind.CLUSTER, "prod")
+    disk = estate.add(Entity(EntityKind.VIRTUAL_DISK, "scsi0:0", Entity(EntityKind.VM, "db01", host)))
+    estate.add(host, cluster=cluster.name)
+    estate.objects[disk] = ["06cbdc58-30a2-11c5-7a1c-020010d5dfa3"]
+    with opened(access) as (session, context):
+        manager = vim.host.VsanInternalSystem("ha-vsan-internal-system", session._stub)
+        vsan_objects.read_placement(estate, cluster, manager)
+        asked = [(vim.ClusterComputeResource("domain-c1", session._stub), cluster)]
+        vsan.read_services(estate, Services(access, context, session._stub), asked)
+    placement, *_, health = estate.left_out
+    assert placement == "placement of disks on vSAN cluster prod (vCenter answered ManagedObjectNotFound)"
+    assert health == "health of vSAN objects (vCenter answered ManagedObjectNotFound)"
+    assert estate.inventory.settings(disk) == {}
 
 
 def test_a_service_that_is_not_there_is_no_error(access: Access) -> None:

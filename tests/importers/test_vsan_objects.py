@@ -56,6 +56,10 @@ def test_a_disk_with_a_lost_copy(tmp_path: Path) -> None:
     assert codes(capture) == []
 
 
+def test_parity_below_a_mirror_of_sites_is_the_layout(tmp_path: Path) -> None:
+    assert settings(read(tmp_path, TEXT.replace("RAID_0", "RAID_5")))["vsan_raid"] == "raid-5"
+
+
 def test_a_guide_says_which_hosts_hold_the_vm(tmp_path: Path) -> None:
     capture = read(tmp_path)
     diagnosis = diagnose(capture)

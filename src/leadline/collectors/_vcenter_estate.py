@@ -34,6 +34,8 @@ class VcenterInventory:
     datastores: dict[str, Entity] = field(default_factory=dict)  # by id
     luns: dict[str, str] = field(default_factory=dict)  # the only LUN of a datastore, by the datastore's name
     disks: dict[Entity, dict[int, Entity]] = field(default_factory=dict)  # virtual disks of a VM by their device key
+    # Objects that hold a virtual disk where its datastore keeps objects: its own first, then those of its snapshots.
+    objects: dict[Entity, list[str]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)  # what could not be asked for, in words for the user
     refused: Counter[str] = field(default_factory=Counter)  # objects with properties that may not be read, by type
 

@@ -239,7 +239,7 @@ def _add_disk(estate: VcenterInventory, disk: Any, adapter: str | None, vm: Enti
     provisioning = "thin" if thin else "thick-eager" if eager else None if thin is None else "thick-lazy"
     raw = "RawDiskMapping" in kind(disk.backing)
     name = f"{adapter}:{disk.unitNumber}" if adapter else f"disk{disk.key}"
-    estate.disks.setdefault(vm, {})[disk.key] = estate.add(
+    entity = estate.disks.setdefault(vm, {})[disk.key] = estate.add(
         Entity(EntityKind.VIRTUAL_DISK, name, vm),
         adapter=adapter,
         label=of(disk, "deviceInfo.label"),
@@ -256,6 +256,17 @@ def _add_disk(estate: VcenterInventory, disk: Any, adapter: str | None, vm: Enti
         # The mapping file of a raw device lies on a datastore, its blocks do not.
         device=estate.luns.get(place[1]) if place and not raw else None,
     )
+    objects = [str(one) for backing in _backings(disk) if (one := of(backing, "backingObjectId"))]
+    if objects:
+        estate.objects[entity] = objects
+
+
+def _backings(disk: Any) -> Iterator[Any]:  # noqa: ANN401
+    """What a disk writes to now, then what it wrote to before each of its snapshots, the last first."""
+    backing = disk.backing
+    while backing is not None:
+        yield backing
+        backing = of(backing, "parent")
 
 
 def _label(device: Any) -> str:  # noqa: ANN401

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from leadline.collectors import _vcenter_vsan_objects as vsan_objects
 from leadline.collectors._vcenter_estate import BYTES_PER_GIB, VcenterInventory
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.model.entities import Entity
@@ -109,7 +110,7 @@ def _capacity_uuids(estate: VcenterInventory, host: Entity) -> set[str]:
 
 
 def read_services(estate: VcenterInventory, services: Services, clusters: list[tuple[Any, Entity]]) -> None:
-    """Deduplication, encryption and the like of vSAN clusters, which only the vSAN service of vCenter tells."""
+    """Deduplication, encryption, health and the like of vSAN clusters, which only vCenter's vSAN service knows."""
     from pyVmomi import vim  # noqa: PLC0415 - 0.5 s that only this collector needs
 
     if not clusters:
@@ -126,6 +127,9 @@ def read_services(estate: VcenterInventory, services: Services, clusters: list[t
                 asked = {"cluster": reference, "fields": ["overallHealth"], "fetchFromCache": True}
                 summary = health.VsanQueryVcClusterHealthSummary(**asked)
                 estate.add(cluster, vsan_health=of(summary, "overallHealth") or None)
+        with asking(estate, "health of vSAN objects", needs=_NEEDS):
+            objects = vim.cluster.VsanObjectSystem("vsan-cluster-object-system", stub)
+            vsan_objects.read_health(estate, clusters, objects.VsanQueryObjectIdentities)
 
 
 def add_services(estate: VcenterInventory, cluster: Entity, config: Any) -> None:  # noqa: ANN401

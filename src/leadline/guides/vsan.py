@@ -61,7 +61,8 @@ META = GuideMeta(
                 *("disk-queue-full", "disk-aborts", "vsan-hcl-controller", "host-hba-driver-firmware-hcl"),
             ),
             record=(
-                "esxcli vsan debug object list > vsan-objects.txt      (which hosts hold the components of the VM)",
+                "leadline collect vcenter VCENTER -u USER -o vc.parquet      (which hosts and disk groups hold the VM)",
+                "esxcli vsan debug object list > vsan-objects.txt      (the same without vCenter, on any host)",
                 "esxtop -b -a -d 5 -n 120 > esxtop.csv      (on these hosts, not only on the one it runs on)",
             ),
             shows=("virtual-disk.vsan_placement",),

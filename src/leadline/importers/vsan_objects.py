@@ -52,6 +52,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.vcenter.vsan_objects import VsanPart, layout_name, placement_settings
 
 META = ImporterMeta(
     tool="esxcli vsan objects",
@@ -69,24 +70,6 @@ _NUMBERED = re.compile(r"_\d{1,3}$")
 _PARTITION = re.compile(r":\d{1,2}$")
 _COUNTS = {"stripeWidth": "vsan_stripe_count", "hostFailuresToTolerate": "vsan_ftt"}
 _DIGITS = re.compile(r"\d{1,3}")
-ACTIVE = "ACTIVE"
-
-
-@dataclass(slots=True)
-class VsanPart:
-    """A component or a witness: whether it is active, its host and its device."""
-
-    is_witness: bool
-    state: str = ""
-    host: str = ""
-    device: str = ""
-
-    @property
-    def words(self) -> str:
-        """``esx1.lab mpx.vmhba1:C0:T1:L0``, with what is not as it should be."""
-        place = " ".join(filter(None, (self.host or "an unknown host", self.device)))
-        missing = "" if self.state in ("", ACTIVE) else f" ({self.state.lower()})"
-        return f"{'witness ' if self.is_witness else ''}{place}{missing}"
 
 
 @dataclass(slots=True)
@@ -97,7 +80,7 @@ class VsanObject:
     health: str = ""
     kind: str = ""
     path: str = ""
-    raid: str = ""
+    levels: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     parts: list[VsanPart] = field(default_factory=list)
 
@@ -147,14 +130,12 @@ def _entity(path: str) -> Entity:
 
 def _settings(one: VsanObject, path: str) -> dict[str, Any]:
     settings = {"file": path, **one.settings}
-    if one.raid:
-        settings["vsan_raid"] = f"raid-{one.raid}"
+    layout = layout_name(one.levels)
+    if layout is not None:
+        settings["vsan_raid"] = layout
     if one.health:
         settings["vsan_object_health"] = one.health
-    if one.parts:
-        settings["vsan_placement"] = [part.words for part in one.parts]
-        settings["vsan_absent_component_count"] = sum(part.state not in ("", ACTIVE) for part in one.parts)
-    return settings
+    return settings | placement_settings(one.parts)
 
 
 def _objects(lines: list[str]) -> list[VsanObject]:
@@ -172,8 +153,7 @@ def _take(line: str, one: VsanObject) -> None:
     """Put a line into the object it is about."""
     raid = _RAID.fullmatch(line)
     if raid is not None:
-        # The outermost level says what keeps the data; a stripe of several components lies below it.
-        one.raid = one.raid or raid[1].replace("D", "1")
+        one.levels.append(raid[1])
         return
     pieces = dict(_PIECES.findall(line))
     if pieces and one.parts:
