@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer
 
+from leadline.core.contracts.discovery import load_units
 from leadline.faces.cli.main import build_app
 from tests.conftest import ROOT
 
@@ -93,3 +94,26 @@ def test_commands_in_texts_exist() -> None:
         if (fault := fault_of(words)) is not None
     ]
     assert faults == []
+
+
+def test_commands_that_guides_give_to_type_are_whole() -> None:
+    """No option that a verb cannot do without is left out."""
+    lines = [line for module in load_units("guide").values() for step in module.META.steps for line in step.record]
+    commands = [PROSE_ENDS.split(line.removeprefix("leadline "), maxsplit=1)[0] for line in lines if LINE.match(line)]
+    assert len(commands) > 20
+    assert [(command, fault) for command in commands if (fault := left_out(command.split())) is not None] == []
+    assert left_out("collect vcenter VCENTER -o vc.parquet".split()) == "-u"
+
+
+def left_out(tokens: list[str]) -> str | None:
+    """The option that a command must have and has not."""
+    command: Any = APP
+    context: Any = CONTEXT(APP, info_name="leadline")
+    while tokens and hasattr(command, "get_command") and not tokens[0].startswith("-"):
+        command = command.get_command(context, tokens[0])
+        context, tokens = CONTEXT(command, parent=context, info_name=tokens[0]), tokens[1:]
+    if "--help" in tokens:
+        return None
+    options = [param for param in command.get_params(context) if param.required and param.opts[0].startswith("-")]
+    lacking = (param for param in options if not {*param.opts, *param.secondary_opts} & set(tokens))
+    return next((min(param.opts, key=len) for param in lacking), None)

@@ -33,7 +33,7 @@ META = GuideMeta(
             "Deduplication, compression and encryption make a test of zeros look quick; a limit makes it a test "
             "of the limit.",
             rules=("vsan-dedup-on-tier1", "vm-disk-iops-limit", "vm-iops-limit-hit"),
-            record=("leadline collect vcenter https://USER@VCENTER -o inventory.yaml",),
+            record=("leadline collect vcenter VCENTER -u USER -o vc.parquet",),
             advice=("bench-disable-dedup", "bench-fio-rate-limit"),
         ),
         GuideStep(

@@ -60,7 +60,7 @@ META = GuideMeta(
                 ),
                 "vm-memory-imbalanced-vs-vnuma",
             ),
-            record=("leadline collect vcenter https://USER@VCENTER -o inventory.yaml",),
+            record=("leadline collect vcenter VCENTER -u USER -o vc.parquet",),
         ),
         GuideStep(
             "Room on the hosts",
@@ -71,7 +71,7 @@ META = GuideMeta(
                 *("ha-admission-control-off", "vm-reservation-absent-tier1", "drs-db-vm-anti-affinity"),
                 "drs-disabled",
             ),
-            record=("leadline collect vcenter https://USER@VCENTER -o inventory.yaml",),
+            record=("leadline collect vcenter VCENTER -u USER -o vc.parquet",),
         ),
         GuideStep(
             "Watch, then consolidate",

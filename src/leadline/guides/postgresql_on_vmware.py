@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from leadline.core.contracts.guide import GuideMeta, GuideStep
 
-_INVENTORY = "leadline collect vcenter https://USER@VCENTER -o inventory.yaml"
+_INVENTORY = "leadline collect vcenter VCENTER -u USER -o vc.parquet"
 _FACTS = "leadline facts -o facts.json      (in the guest)"
 _ESXTOP = "esxtop -b -a -d 5 -n 120 > esxtop.csv      (on the host)"
 
