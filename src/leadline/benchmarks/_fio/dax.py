@@ -3,9 +3,9 @@
 fio's dev-dax engine copies to and from the mapping, so there is one request at a time, no page cache and no direct I/O.
 The kernel maps a whole number of the device's alignment only. It lets any number of programs map a device at once.
 
-Source: fio 3.33, ``engines/dev-dax.c`` (size from /sys/dev/char; direct=0 required; with fdatasync a block below a page
-is refused; every write is ``pmem_memcpy_persist``); Linux, ``drivers/dax/device.c`` (``check_vma``: start and end are on
-the alignment) and ``drivers/dax/bus.c`` (size, align, numa_node); ndctl-create-namespace(1), modes and --align.
+Source: fio 3.33, ``engines/dev-dax.c`` (size from /sys/dev/char; direct=0 required; a block below a page is refused
+with fdatasync; every write is ``pmem_memcpy_persist``); Linux, ``drivers/dax/device.c`` (``check_vma``: start and end
+are on the alignment), ABI/testing/sysfs-bus-dax; ndctl-create-namespace(1), modes and --align.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def dax_device(path: Path) -> DaxDevice | None:
     try:
         return DaxDevice(int((device / "size").read_text()), int((device / "align").read_text()))
     except (OSError, ValueError):
-        return None  # an old kernel does not say the alignment, and nothing can be planned without it
+        return None  # before Linux 5.10 nothing says the alignment, and nothing can be planned without it
 
 
 def place(path: Path, device: DaxDevice, wanted: int, named: str | None, *, writes: bool) -> Place:
