@@ -19,7 +19,8 @@ ioping:ioping iproute2:ip ethtool:ethtool"
 PACKAGES_ALL="sysbench:sysbench wrk:wrk mariadb-server-core:mariadbd mariadb-client-core:mariadb iperf3:iperf3 \
 sockperf:sockperf iputils-ping:ping debootstrap:debootstrap fuse3:fusermount3 libnbd-bin:nbdinfo \
 qemu-system-common:qemu-storage-daemon qemu-system-x86:qemu-system-x86_64 qemu-utils:qemu-img busybox-static:busybox \
-nbdkit:nbdkit shellcheck:shellcheck perftest:ib_send_lat stress-ng:stress-ng nftables:nft faketime:faketime pgbadger:pgbadger"
+nbdkit:nbdkit shellcheck:shellcheck perftest:ib_send_lat stress-ng:stress-ng nftables:nft faketime:faketime pgbadger:pgbadger \
+buildah:buildah"
 
 say() { printf 'setup: %3d s  %s\n' "$SECONDS" "$*" >&2; }
 fail() { say "$*"; exit 4; }

@@ -16,8 +16,9 @@ Warm-up and stopping:
 
 Misleads when:
     The working set fits a cache that production's does not. fio needs the CPU: at hundreds of thousands of operations
-    per second on few cores it measures itself. With ``oio`` above 1 and psync, mmap or libpmem, jobs are multiplied
-    instead. Jobs of a sequential stream all begin at the target's start, where a cache can answer all but the first.
+    per second on few cores it measures itself. With ``oio`` above 1 and psync, mmap, libpmem or dev-dax, jobs are
+    multiplied instead. Jobs of a sequential stream all begin at the target's start, where a cache can answer all but
+    the first.
 
 Sources:
     fio HOWTO: ioengine, iodepth, rwmixread, percentage_random, bssplit, rate_iops, rate_process, thinktime_iotime,
@@ -36,7 +37,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from leadline.benchmarks._fio import binding
+from leadline.benchmarks._fio import binding, dax
 from leadline.benchmarks._fio.kernel import io_uring_usable
 from leadline.benchmarks._fio.places import (
     ALIGN,
@@ -71,7 +72,7 @@ __all__ += ["job_file", "measure", "named_plainly", "plain_name", "plan", "prepa
 META = BenchmarkMeta(program="fio", kind="io")
 
 LATE_S = 30.0  # Judgement: how long fio may take to end and write its report after its time is over
-_ONE_AT_A_TIME = ("psync", "mmap", "libpmem")
+_ONE_AT_A_TIME = ("psync", "mmap", "libpmem", dax.ENGINE)
 _FAILED = "fio failed"
 REPORTING = ("fio", "--output-format=json+", "--status-interval=1")
 _THINK_LONG_S = 0.1  # Judgement: a tenth of a second between two reports is not seen in them
@@ -93,7 +94,8 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     read_only = there and all(stream.read_pct == 100.0 for stream in workload.io)
     places = named_plainly({s.name: place_of(workload, s, target, read_only=read_only) for s in workload.io})
     require_roles_apart(target, workload, places)
-    engine = chosen_engine(workload)
+    engines = {place.engine or chosen_engine(workload) for place in places.values()}
+    engine = engines.pop() if len(engines) == 1 else chosen_engine(workload)
     binding.require_processors(workload.io_settings)
     notes = [note for stream in workload.io for note in _checked(stream, places[stream.name], workload)]
     if engine in _ONE_AT_A_TIME and any(stream.oio > 1 for stream in workload.io):
@@ -220,8 +222,9 @@ def fill_words(plan: LoadPlan, place: Place) -> list[str]:
     words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--iodepth=8", "--end_fsync=1", "--refill_buffers=1"]
     words.append("--allow_file_create=0")
     engine = _engine(plan, place)
-    engine = "psync" if engine in _ONE_AT_A_TIME else engine
-    words += [f"--ioengine={engine}", "--direct=1", f"--size={place.size_bytes}"]
+    is_mapped = engine == dax.ENGINE
+    engine = "psync" if engine in _ONE_AT_A_TIME and not is_mapped else engine
+    words += [f"--ioengine={engine}", f"--direct={int(not is_mapped)}", f"--size={place.size_bytes}"]
     return [*words, f"--{where(place)}", *contents(settings.compress_pct, settings.dedupe_pct)]
 
 
@@ -466,6 +469,8 @@ def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]
     mixed, random = 0.0 < stream.read_pct < 100.0, stream.random_pct > 0.0
     ways = "rw" if mixed else "read" if stream.read_pct == 100.0 else "write"
     options: dict[str, Any] = {"ioengine": engine, "rw": f"rand{ways}" if random else ways, "size": place.size_bytes}
+    if engine == dax.ENGINE:
+        options["direct"] = 0  # its open refuses O_DIRECT, and no cache is passed by
     if mixed:
         options["rwmixread"] = whole_percent(stream.read_pct)
     if random and stream.random_pct < 100.0:
@@ -511,8 +516,8 @@ def offered_per_s(stream: Stream) -> float:
 
 
 def _engine(plan: LoadPlan, place: Place) -> str:
-    if not is_uri(place.path):
-        return plan.engine
+    if place.engine or not is_uri(place.path):
+        return place.engine or plan.engine
     require_plain_uri(place.path)
     return ENGINES[place.path.partition("://")[0]]
 

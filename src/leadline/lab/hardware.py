@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline.lab import persistent_memory
 from leadline.lab.specification import Adapter, DiskLimits, Guest, LabDisk
 
 ROOT = "root"
@@ -88,6 +89,7 @@ def options(guest: Guest, files: Files, *, direct: bool, networks: Mapping[str, 
     """
     words = ["-name", guest.name, "-M", "q35", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     words += ["-m", str(guest.memory // 2**20), "-smp", str(guest.vcpus), *_numa(guest)]
+    words += persistent_memory.options(guest, files.folder)
     words += ["-chardev", f"file,id=console,path={files.console}", "-serial", "chardev:console"]
     words += ["-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={files.channel},server=on,wait=off"]
     words += ["-device", "virtserialport,chardev=agent,name=leadline", "-device", "virtio-rng-pci"]

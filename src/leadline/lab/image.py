@@ -118,12 +118,14 @@ def root_image(folder: Path | None = None) -> Path:
     return kept
 
 
-def first_file_system(kernel: Kernel, options: dict[str, str] | None = None) -> bytes:
+def first_file_system(
+    kernel: Kernel, options: dict[str, str] | None = None, further_modules: tuple[str, ...] = ()
+) -> bytes:
     """What the kernel unpacks: modules in loading order with ``options`` of some, BusyBox, Leadline's own code."""
     busybox = find_program("busybox")
     if busybox is None:  # root_image says how to get it
         raise ToolError("busybox", found="not installed", expected="busybox-static", advice="Install it.")
-    modules = kernel.with_needed(MODULES)
+    modules = kernel.with_needed((*MODULES, *further_modules))
     order = "".join(f"{name} {(options or {}).get(name, '')}".rstrip() + "\n" for name in modules)
     folders = ("bin", "dev", "proc", "sys", "new", "lower", "upper", "modules", "code")
     entries = [ArchiveEntry(name, FOLDER | 0o755) for name in folders]

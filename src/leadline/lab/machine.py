@@ -19,6 +19,7 @@ from leadline.core.system.direct_io import takes_direct_io
 from leadline.core.system.processes import running
 from leadline.core.system.qmp import Qmp, block_counters, connect, latency_histograms, set_latency_boundaries
 from leadline.core.system.tools import require_program
+from leadline.lab import persistent_memory
 from leadline.lab.accelerator import Accelerator, find_qemu
 from leadline.lab.channel import Channel
 from leadline.lab.hardware import PORTS_ADDRESS, Files, module_options, options, storage_socket
@@ -147,7 +148,7 @@ def launched(guest: Guest, grounds: Grounds, folder: Path) -> Iterator[Launched]
                 _serve(disk, images[disk.name], guest.host_queue_depth or STORAGE_DEPTH, stack)
         files = Files(folder, images, grounds.root)
         initrd = folder / "initrd"
-        initrd.write_bytes(first_file_system(grounds.kernel, module_options(guest)))
+        initrd.write_bytes(first_file_system(grounds.kernel, module_options(guest), persistent_memory.modules(guest)))
         words = [find_qemu(), *grounds.accelerator.options]
         words += options(guest, files, direct=direct, networks=grounds.networks)
         words += ["-kernel", str(grounds.kernel.image), "-initrd", str(initrd), "-append", APPEND.format(guest.name)]
@@ -272,10 +273,14 @@ def set_up(machine: Machine) -> None:
             _must(machine, step)
     for number, nic in enumerate(machine.guest.nics):
         _must(machine, f"ip addr add {nic.address} dev eth{number} && ip link set eth{number} up")
+<<<<<<< HEAD
     if machine.guest.ports:  # the card after the others
         card = f"eth{len(machine.guest.nics)}"
         _must(machine, f"ip addr add {PORTS_ADDRESS}/24 dev {card} && ip link set {card} up")
     for step in machine.guest.prepare:
+=======
+    for step in (*persistent_memory.steps(machine.guest), *machine.guest.prepare):
+>>>>>>> daxcontainer
         _must(machine, step)
 
 

@@ -18,6 +18,7 @@ WHAT, GUIDE = "a lab file", "docs/guides/lab.md"
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 GUESTS = "guests"  # what varies with ``at_once``
 PHASE, BEFORE = "phase", "before"  # what varies with ``steps``, and what the time before the first one is called
+PERSISTENT_MEMORY_STEP = 16 * 1024**2  # Source: Linux, drivers/nvdimm/region_devs.c, the region's align
 _NAME = r"^[a-z][a-z0-9-]{0,30}$"
 Name = Annotated[str, Field(pattern=_NAME)]
 AdapterType = Literal["pvscsi", "lsi", "lsi-sas", "megasas", "virtio-scsi", "virtio-blk", "nvme"]
@@ -220,6 +221,7 @@ class Guest(BaseModel):
     Attributes:
         count: so many alike, called NAME-1, NAME-2 …
         numa_nodes: vCPUs and memory are split evenly over so many virtual NUMA nodes.
+        persistent_memory: of an NVDIMM that the guest has as /dev/dax0.0, beside its memory.
         host_cpus: CPUs of this machine its threads may run on; all without.
         host_queue_depth: requests of all its disks this machine works on at once (QEMU's thread pool; 64 without).
         cpu_quota_pct: percent of one CPU of this machine it may use (needs a writable cgroup).
@@ -240,7 +242,11 @@ class Guest(BaseModel):
     adapters: tuple[Adapter, ...] = ()
     disks: tuple[LabDisk, ...] = ()
     nics: tuple[Nic, ...] = ()
+<<<<<<< HEAD
     ports: dict[Port, Port] = Field(default_factory=dict)
+=======
+    persistent_memory: Size | None = None
+>>>>>>> daxcontainer
     host_cpus: Cpus = ()
     host_queue_depth: Annotated[int, Field(ge=1, le=1024)] | None = None
     cpu_quota_pct: Annotated[float, Field(gt=0)] | None = None
@@ -253,6 +259,14 @@ class Guest(BaseModel):
     def _enough(cls, given: int) -> int:
         if given < 384 * 1024**2:
             message = "a guest needs at least 384m of memory"
+            raise ValueError(message)
+        return given
+
+    @field_validator("persistent_memory")
+    @classmethod
+    def _whole_blocks(cls, given: int | None) -> int | None:
+        if given is not None and (given < 64 * 1024**2 or given % PERSISTENT_MEMORY_STEP):
+            message = "persistent_memory is at least 64m, and a multiple of 16m"
             raise ValueError(message)
         return given
 

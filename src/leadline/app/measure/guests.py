@@ -103,6 +103,7 @@ def plan_guests(lab: Lab) -> LabPlan:
     taken = [step for step in lab.steps if step.do == "snapshot" and step.guest in sizes]
     grown = sum(sizes[step.guest][step.disk or ""] * (step.count or 1) for step in taken)
     size = sum(sum(disk_sizes.values()) for disk_sizes in sizes.values()) + grown
+    size += sum(guest.persistent_memory or 0 for guest in machines)
     lab_plan = LabPlan(lab, kernel, works, machines, size, left_out)
     available = _available_bytes()
     if lab_plan.memory_bytes > MEMORY_SHARE * available:

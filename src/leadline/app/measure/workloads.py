@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
@@ -10,6 +11,7 @@ from typing import Any
 import yaml
 
 from leadline.benchmarks import fio
+from leadline.benchmarks._fio import dax
 from leadline.core.contracts.benchmark import LoadPlan, Place, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
@@ -162,7 +164,9 @@ def fio_job_text(workload: Workload, target: str = "", seed: int = 1) -> str:
         file = f"leadline-bench-{fio.plain_name(stream.name)}.dat"
         is_whole = "://" in target or target.startswith("/dev/")
         path = target if is_whole else f"{target.rstrip('/')}/{file}" if target else file
-        places[stream.name] = Place(path, size, is_made=not is_whole)
+        if dax.is_named(path):
+            size = dax.DaxDevice(sys.maxsize, dax.USUAL_ALIGN_BYTES).working_set_bytes(size)
+        places[stream.name] = Place(path, size, is_made=not is_whole, engine=dax.ENGINE if dax.is_named(path) else "")
     plan = LoadPlan(workload, Target(target), places, engine=workload.io_settings.engine_elsewhere())
     timing = workload.timing
     does = "writes to" if any(stream.read_pct < 100.0 for stream in workload.io) else "reads"

@@ -99,8 +99,10 @@ def node_of(path: Path, devices: Path = _DEVICES) -> int:
     if existing is None:
         return _UNKNOWN
     state = existing.stat()
-    number = state.st_rdev if existing.is_block_device() else state.st_dev
-    device = (devices / f"{os.major(number)}:{os.minor(number)}").resolve()
+    is_mapped = existing.is_char_device()  # persistent memory
+    number = state.st_rdev if existing.is_block_device() or is_mapped else state.st_dev
+    folder = devices.with_name("char") if is_mapped else devices
+    device = (folder / f"{os.major(number)}:{os.minor(number)}").resolve()
     for folder in (device, *device.parents):
         try:
             return int((folder / "numa_node").read_text())

@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 from zlib import crc32
 
+from leadline.benchmarks._fio import dax
 from leadline.core.contracts.benchmark import LoadPlan, Place
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
@@ -35,6 +36,12 @@ def place_of(workload: Workload, stream: Stream, target: Target, *, read_only: b
     named = target.of_role(stream.role)
     name = named.name
     size = -(-workload.working_set_bytes(stream) // ALIGN) * ALIGN
+    device = dax_of(name)
+    if device is not None:
+        dax.refuse_unfit(stream, workload.io_settings)
+        path = require_usable(path_of(name) or name)
+        destroyed = None if target.destroy is None else path_of(target.destroy)
+        return dax.place(path, device, workload.working_set_bytes(stream), destroyed, writes=not read_only)
     if named.is_address:
         require_plain_uri(name)
         if not read_only:
@@ -56,6 +63,24 @@ def place_of(workload: Workload, stream: Stream, target: Target, *, read_only: b
             advice="Name a larger target.",
         )
     return Place(str(path), min(size, there), is_made=False, is_device=existing.is_device, identity=existing.identity)
+
+
+def dax_of(name: str) -> dax.DaxDevice | None:
+    """The DAX device that a target names, by its path or as ``dax://PATH``; None for every other target.
+
+    Raises:
+        UsageError: ``dax://`` leads to something else.
+    """
+    path = path_of(name)
+    device = None if path is None else dax.dax_device(require_usable(path))
+    if device is None and name.startswith("dax://"):
+        raise UsageError(
+            printable(name),
+            found="no DAX device",
+            expected="a device such as /dev/dax0.0",
+            advice="`ndctl create-namespace --mode=devdax` makes one of a namespace, whose data is lost.",
+        )
+    return device
 
 
 def named_plainly(places: dict[str, Place]) -> dict[str, Place]:

@@ -54,6 +54,7 @@ class Place:
         link: the plain name a load tool knows it by, in the folder it works in; empty for exports.
         further: other ways to the same, which jobs are dealt out to as well; sessions of a LUN.
         identity: which file or device it is; of the folder it will be in when it is made. None on other machines.
+        engine: what alone reaches it, whatever the plan's engine is; empty where the plan's does.
     """
 
     path: str
@@ -63,6 +64,7 @@ class Place:
     link: str = ""
     identity: Identity | None = None
     further: tuple[str, ...] = ()
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
