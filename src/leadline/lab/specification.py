@@ -242,11 +242,8 @@ class Guest(BaseModel):
     adapters: tuple[Adapter, ...] = ()
     disks: tuple[LabDisk, ...] = ()
     nics: tuple[Nic, ...] = ()
-<<<<<<< HEAD
     ports: dict[Port, Port] = Field(default_factory=dict)
-=======
     persistent_memory: Size | None = None
->>>>>>> daxcontainer
     host_cpus: Cpus = ()
     host_queue_depth: Annotated[int, Field(ge=1, le=1024)] | None = None
     cpu_quota_pct: Annotated[float, Field(gt=0)] | None = None
