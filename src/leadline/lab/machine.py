@@ -273,14 +273,10 @@ def set_up(machine: Machine) -> None:
             _must(machine, step)
     for number, nic in enumerate(machine.guest.nics):
         _must(machine, f"ip addr add {nic.address} dev eth{number} && ip link set eth{number} up")
-<<<<<<< HEAD
     if machine.guest.ports:  # the card after the others
         card = f"eth{len(machine.guest.nics)}"
         _must(machine, f"ip addr add {PORTS_ADDRESS}/24 dev {card} && ip link set {card} up")
-    for step in machine.guest.prepare:
-=======
     for step in (*persistent_memory.steps(machine.guest), *machine.guest.prepare):
->>>>>>> daxcontainer
         _must(machine, step)
 
 
