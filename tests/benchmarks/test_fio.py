@@ -107,6 +107,21 @@ def test_rates_are_per_job_and_bursts_pause(tmp_path: Path) -> None:
     assert (compressed["buffer_compress_percentage"], compressed["dedupe_percentage"]) == ("50", "20")
 
 
+@pytest.mark.real
+def test_a_rate_of_flushed_writes_is_offered_evenly_and_runs(tmp_path: Path) -> None:
+    """Fio before 3.42 ends at the first flush among random arrivals."""
+    stream = "{block: 8k, read_pct: 0, sync_every: 1, rate_iops: 50}"
+    made = fio.plan(workload(f"[{stream}]"), Target(str(tmp_path)))
+    fio.prepare(made, tmp_path, lambda _: None)
+    result = fio.measure(made, Step("round-1", 2.0, 1), tmp_path, lambda _: True)
+    fio.clean(made)
+    (job,) = json_documents(result.files[0].read_text(), "x").documents[-1].value["jobs"]
+    assert job["job options"]["rate_process"] == "linear"
+    assert job["write"]["iops"] == pytest.approx(50.0, rel=0.2)
+    with pytest.raises(UsageError, match="Leave arrivals out"):
+        fio.plan(workload(f"[{stream[:-1]}, arrivals: poisson}}]"), Target(str(tmp_path)))
+
+
 def test_shares_of_sizes_are_whole_percents_and_none_is_dropped(tmp_path: Path) -> None:
     found = job("[{name: a, block: {512: 0.4, 4k: 33.3, 8k: 66.3}}, {name: b, block: {4k: 99.8, 8k: 0.2}}]", tmp_path)
     assert (found["a"]["bssplit"], found["b"]["bssplit"]) == ("512/1:4096/33:8192/66", "4096/99:8192/1")

@@ -51,7 +51,7 @@ from leadline.benchmarks._fio.places import (
     require_roles_apart,
     where,
 )
-from leadline.benchmarks._fio.shares import contents, rates_of_jobs, whole_percent, whole_percents
+from leadline.benchmarks._fio.shares import arrivals_of, contents, rates_of_jobs, whole_percent, whole_percents
 from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
@@ -158,7 +158,10 @@ def _refused(stream: Stream, workload: Workload) -> tuple[str, str, str, str] | 
     pauses = _refused_pauses(stream, workload.io_settings.engine)
     if pauses is not None:
         return pauses
-    if stream.rate_iops is not None and stream.arrivals == "poisson":
+    if stream.rate_iops is not None and arrivals_of(stream) == "poisson":
+        if stream.sync_every:
+            fault = "Poisson arrivals in a stream with sync_every, whose first flush ends fio before 3.42"
+            return "arrivals", fault, "even ones, which such a stream has by itself", "Leave arrivals out."
         for rate in (stream.rate_iops.read, stream.rate_iops.write):
             if rate > 0 and abs(max(round(rate), 1) - rate) > _RATE_OFF_PCT / 100.0 * rate:
                 fault = f"{rate:g} requests per second with Poisson arrivals, which fio rounds to {max(round(rate), 1)}"

@@ -22,6 +22,14 @@ def whole_percents(shares: dict[int, float]) -> dict[int, int]:
     return whole
 
 
+def arrivals_of(stream: Stream) -> str:
+    """How requests of a rate come: as asked, but evenly where they are flushed and nothing was asked for.
+
+    Source: fio, 909e2cc2 (version 3.42): until then a flush among random arrivals ended fio, which divided by zero.
+    """
+    return "even" if stream.sync_every and "arrivals" not in stream.model_fields_set else stream.arrivals
+
+
 def rates_of_jobs(stream: Stream, jobs: int) -> list[tuple[int, dict[str, Any]]]:
     """Numbers of jobs, and the rates of each of them.
 
@@ -30,8 +38,8 @@ def rates_of_jobs(stream: Stream, jobs: int) -> list[tuple[int, dict[str, Any]]]
     """
     if stream.rate_iops is None:
         return [(jobs, {})]
-    rates, arrivals = (stream.rate_iops.read, stream.rate_iops.write), ARRIVALS[stream.arrivals]
-    if stream.arrivals == "even":
+    rates, arrivals = (stream.rate_iops.read, stream.rate_iops.write), ARRIVALS[arrivals_of(stream)]
+    if arrivals_of(stream) == "even":
         each = [max(round(rate * stream.mean_block_bytes / jobs), 1) if rate > 0 else 0 for rate in rates]
         return [(jobs, {"rate": ",".join(map(str, each)), "rate_process": arrivals})]
     whole = [max(round(rate), 1) if rate > 0 else 0 for rate in rates]
