@@ -20,11 +20,12 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.processes import running
-from leadline.core.system.qmp import connect
+from leadline.core.system.qmp import connect, iops_limits
 from leadline.importers import qemu
 
 HOST = Entity(EntityKind.HOST, "kvm01")
 VM = Entity(EntityKind.VM, "db01", HOST)
+QDEV = "/machine/peripheral/later/virtio-backend"  # as libvirt names a disk of virtio to QEMU
 
 
 def line(second: int, waits: int = 1, **changes: object) -> str:
@@ -135,6 +136,44 @@ def test_damage_is_one_error_with_its_line(tmp_path: Path) -> None:
             read_strictly(tmp_path, line(1) + line(2, guests=few) + line(3))
     with pytest.raises(InputError, match="no two samples"):
         read_strictly(tmp_path, line(1))
+
+
+def test_the_limit_of_a_disk_is_what_it_was_at_the_time(tmp_path: Path) -> None:
+    text = "".join(line(second, guests={"db01": limited(second, 900 if second < 3 else 40)}) for second in range(1, 5))
+    disk = Entity(EntityKind.VIRTUAL_DISK, "data", VM)
+    assert values(read(tmp_path, text), "disk_iops_limit", disk) == [900.0, 40.0, 40.0]
+    assert not read(tmp_path, line(1) + line(2)).of("disk_iops_limit")
+
+
+def limited(second: int, limit: int) -> dict[str, Any]:
+    guest: dict[str, Any] = json.loads(line(second))["guests"]["db01"]
+    return {**guest, "iops_limits": {"data": limit}}
+
+
+@pytest.mark.real
+@pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="QEMU is not installed")
+def test_the_limits_of_a_real_qemu_are_recorded_however_they_are_set(tmp_path: Path) -> None:
+    """By `-drive`, by a throttle group below the disk, and by the command that virsh and Proxmox use."""
+    sock, words = tmp_path / "qmp", ["qemu-system-x86_64", "-name", "db01", "-M", "q35", "-m", "64", "-nodefaults"]
+    words += ["-display", "none", "-accel", "tcg", "-S", "-qmp", f"unix:{sock},server=on,wait=off"]
+    for name in ("drive", "group", "later", "free"):
+        (tmp_path / name).write_bytes(bytes(1 << 20))
+    group = {"qom-type": "throttle-group", "id": "gold", "limits": {"iops-total": 300}}
+    chain = {"driver": "throttle", "node-name": "g", "throttle-group": "gold"}
+    file = {"driver": "raw", "file": {"driver": "file", "filename": str(tmp_path / "group")}}
+    words += ["-drive", f"if=none,id=d,format=raw,file={tmp_path / 'drive'},throttling.iops-total=200"]
+    words += ["-object", json.dumps(group), "-blockdev", json.dumps({**chain, "file": file})]
+    words += ["-device", "virtio-blk-pci,drive=d,id=drive", "-device", "virtio-blk-pci,drive=g,id=group"]
+    for name in ("later", "free"):
+        words += ["-blockdev", f"driver=file,node-name={name}-node,filename={tmp_path / name}"]
+        words += ["-device", f"virtio-blk-pci,drive={name}-node,id={name}"]
+    with running(words, output=tmp_path / "log", folder=tmp_path, stop_signal=signal.SIGTERM):
+        guest = connect(sock)
+        guest.execute("human-monitor-command", command_line=f"block_set_io_throttle {QDEV} 0 0 0 150 0 0")
+        assert iops_limits(guest) == {"drive": 200.0, "group": 300.0, "later": 150.0}
+        guest.execute("qom-set", path="/objects/gold", property="limits", value={"iops-total": 7})
+        assert iops_limits(guest)["group"] == 7.0
+        guest.close()
 
 
 @pytest.mark.real

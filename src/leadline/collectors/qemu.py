@@ -2,19 +2,19 @@
 
 Collects:
     Per vCPU thread the time it ran and the time it was runnable without a CPU (``/proc/PID/task/TID/schedstat``),
-    the same of QEMU's other threads together, QEMU's block statistics per disk; the times of every CPU of the host,
-    and what its own disks did (``/proc/diskstats``), which tells whether they or something above them is slow. One
-    JSON line per sample is appended, which the importer qemu reads.
+    the same of QEMU's other threads together, QEMU's block statistics per disk and the limit of IOPS that is set on it;
+    the times of every CPU of the host, and what its own disks did (``/proc/diskstats``), which tells whether they or
+    something above them is slow. One JSON line per sample is appended, which the importer qemu reads.
 
 Cost:
-    Two questions to each QEMU and a few small files per sample: about a millisecond per guest.
+    Three questions to each QEMU and a few small files per sample: about a millisecond per guest.
 
 Late or missing data:
     A guest that ended is left out from then on and noted. QEMU serves one connection per QMP socket, so each guest
     needs one that nobody else holds. A kernel without scheduler statistics shows zeros; then no times are written.
 
 Sources:
-    QEMU QMP reference: query-cpus-fast, query-blockstats, query-name. Linux kernel documentation,
+    QEMU QMP reference: query-cpus-fast, query-blockstats, query-block, query-name. Linux kernel documentation,
     scheduler/sched-stats; proc_pid_stat(5).
 """
 
@@ -33,7 +33,7 @@ from leadline.core.io.outputs import open_to_append
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.vocabulary import Layer
 from leadline.core.system.addresses import Address
-from leadline.core.system.qmp import Qmp, block_counters
+from leadline.core.system.qmp import Qmp, block_counters, iops_limits
 
 META = CollectorMeta(
     tool="QEMU", layers=(Layer.HYPERVISOR_CPU, Layer.STORAGE_PATH), privilege="whoever runs the guests, or root"
@@ -133,6 +133,7 @@ def _guest(guest: Qmp) -> dict[str, Any]:
         "vcpus": {name: times[task] for name, task in vcpus.items() if task in times},
         "others": [sum(values) for values in zip(*others, strict=True)],
         "blocks": block_counters(guest),
+        "iops_limits": iops_limits(guest),
     }
 
 

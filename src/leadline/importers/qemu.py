@@ -10,7 +10,8 @@ Sample:
         {"qemu": 1, "time": "2026-11-21T08:00:00.000+00:00", "host": "kvm01", "cpus": {"0": [512, 9000]},
          "devices": {"sda": [120, 80, 983040, 655360, 24, 40]},
          "guests": {"db01": {"vcpus": {"0": [81234567, 123456]}, "others": [1234567, 0],
-         "blocks": {"data": {"rd_operations": 12, "rd_bytes": 98304, "rd_total_time_ns": 4800000}}}}}
+         "blocks": {"data": {"rd_operations": 12, "rd_bytes": 98304, "rd_total_time_ns": 4800000}},
+         "iops_limits": {"data": 500}}}}
 
 Lost:
     Nothing. A wait time that is zero in every sample is taken as a kernel without scheduler statistics: not measured.
@@ -53,6 +54,7 @@ _FIELDS = {
     "wr_bytes": Field("disk_write_mib_per_s", "bytes_per_s"),
     "rd_total_time_ns": Field("virtual_disk_latency_ms_read", "ms"),
     "wr_total_time_ns": Field("virtual_disk_latency_ms_write", "ms"),
+    "iops_limits": Field("disk_iops_limit", "per_s"),
 }
 META = ImporterMeta(
     tool="QEMU",
@@ -201,6 +203,9 @@ class _Recording:
                 each = grown(f"{way}_total_time_ns") / _NS_PER_MS / count
             self._add(disk, f"virtual_disk_latency_ms_{metric}", np.where(count > 0, each, np.nan))
         self._add(disk, "disk_iops", sum(totals) / self.seconds)
+        # As it was at the end of an interval.
+        limits = [_value(line, ("guests", vm, "iops_limits", disk.name)) for line in self.lines[1:]]
+        self._add(disk, "disk_iops_limit", np.array(limits, dtype=np.float64))
 
     def _grown(self, *path: str | int) -> Values:
         """By how much the counter at a path grew from line to line; NaN where it is missing or fell."""

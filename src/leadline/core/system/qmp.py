@@ -7,7 +7,8 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,47 @@ def block_counters(guest: Qmp) -> dict[str, dict[str, int]]:
         if name:
             counters[name] = {field: block["stats"][field] for field in BLOCK_FIELDS if field in block["stats"]}
     return counters
+
+
+def iops_limits(guest: Qmp) -> dict[str, float]:
+    """The limit of operations per second that is set on each disk, reads and writes together; those without are absent.
+
+    A disk is limited by itself (`virsh blkdeviotune`, `block_set_io_throttle`) or by the throttle group it is in.
+    Source: QEMU QMP reference, query-block, ThrottleLimits; docs/throttle.txt.
+
+    Raises:
+        ToolError: QEMU is gone.
+    """
+    limits: dict[str, float] = {}
+    for block in guest.execute("query-block"):
+        inserted = block.get("inserted") or {}
+        every = [float(inserted.get("iops") or 0), *map(partial(_group_limit, guest), _throttle_groups(inserted))]
+        if lowest := min((limit for limit in every if limit > 0), default=0.0):
+            limits[_device(block)] = lowest
+    return limits
+
+
+def _group_limit(guest: Qmp, group: str) -> float:
+    try:
+        limits = guest.execute("qom-get", path=f"/objects/{group}", property="limits")
+    except ToolError:  # one that `block_set_io_throttle` made is no object: its limit is the disk's
+        return 0.0
+    return float(limits.get("iops-total") or 0)
+
+
+def _throttle_groups(inserted: Mapping[str, Any]) -> list[str]:
+    """The groups of the throttle filters that a disk's chain begins with, which its file's name spells out."""
+    name = str(inserted.get("file") or "")
+    try:
+        node = json.loads(name.removeprefix("json:")) if name.startswith("json:") else {}
+    except ValueError:
+        return []
+    groups = []
+    while isinstance(node, dict):
+        if node.get("driver") == "throttle" and isinstance(node.get("throttle-group"), str):
+            groups.append(node["throttle-group"])
+        node = node.get("file")
+    return groups
 
 
 def set_latency_boundaries(guest: Qmp, disks: Iterable[str], boundaries_ns: Sequence[int]) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from leadline.core.model.entities import Entity, Inventory
     from leadline.estate.arithmetic.plateaus import Plateau
 
+LIMIT = "disk_iops_limit"
 LIMIT_UNIT_MIB = 32 / 1024  # vSAN and mClock count an operation as one per 32 KiB begun
 MIX_SPREAD_PCT = 5.0  # reads or writes must vary so much for their steady sum to say something
 REGULAR_DISPERSION_MAX = 0.3  # of a stream of arrivals by chance, whose dispersion is 1
@@ -249,6 +250,40 @@ def limit_of(inventory: Inventory, disk: Entity) -> float | None:
     virtual = virtual_disk_of(inventory, disk) if disk.kind is EntityKind.BLOCK_DEVICE else disk
     limit = None if virtual is None else inventory.get(virtual, "iops_limit")
     return None if limit is None else float(limit)
+
+
+@dataclass(frozen=True, slots=True)
+class SetLimit:
+    """A limit in operations per second that is known to be set on a disk, and the sentence that says so."""
+
+    per_s: float
+    text: str
+
+
+def set_limit(context: RuleContext, disk: Entity) -> SetLimit | None:
+    """The lowest limit a virtual disk, or the one a block device is, had in the recording; else the inventory's."""
+    inventory = context.inventory
+    virtual = virtual_disk_of(inventory, disk) if disk.kind is EntityKind.BLOCK_DEVICE else disk
+    recorded = None if virtual is None else context.table(_set_limits).get(virtual)
+    if recorded is None:
+        limit = limit_of(inventory, disk)
+        return None if limit is None else SetLimit(limit, f"the inventory gives a limit of {show(limit, 'per_s')}")
+    lowest, highest = recorded
+    before = f", and of {show(highest, 'per_s')} at other times" if highest > lowest else ""
+    return SetLimit(lowest, f"a limit of {show(lowest, 'per_s')} was set on it{before}")
+
+
+@derived(LIMIT)
+def _set_limits(reader: Recorded) -> Mapping[Entity, tuple[float, float]]:
+    """The lowest and the highest limit of each disk whose limit was recorded, per second."""
+    limits: dict[Entity, tuple[float, float]] = {}
+    for group in reader.of(LIMIT):
+        lows, highs = row_extents(group.values)
+        for disk, low, high in zip(group.entities, lows.tolist(), highs.tolist(), strict=True):
+            if not isnan(low):
+                before = limits.get(disk, (low, high))
+                limits[disk] = (min(before[0], low), max(before[1], high))
+    return limits
 
 
 def round_ceiling(ceiling_per_s: float) -> float | None:

@@ -57,14 +57,15 @@ from leadline.estate.arithmetic.plateaus import DiskLoad, Plateau, PlateauShape,
 from leadline.estate.derived.disks import io_rate, read_write_mean
 from leadline.estate.derived.latencies import block_awaits
 from leadline.estate.language.iops_limits import (
+    LIMIT,
     LIMIT_UNIT_MIB,
     QUEUES,
     HeldRate,
     has_full_queue_below,
     held_rates,
     latency_below,
-    limit_of,
     rate_without_flushes,
+    set_limit,
     signs_of_limit,
     steadier_bytes,
     units_of_32_kib,
@@ -99,6 +100,7 @@ META = RuleMeta(
         "guest_disk_await_ms_write",
         "disk_device_latency_ms",
         "guest_disk_flushes_per_s",
+        LIMIT,
         *QUEUES,
     ),
     thresholds={
@@ -185,8 +187,8 @@ def _median(values: NDArray[np.floating[Any]]) -> float:
 
 
 def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
-    limit = limit_of(context.inventory, disk.entity)
-    plateau = None if limit is None else _first_plateau(context, disk, limit)
+    limit = set_limit(context, disk.entity)
+    plateau = None if limit is None else _first_plateau(context, disk, limit.per_s)
     at_limit, held_rate = plateau is not None, None
     plateau = plateau or _first_plateau(context, disk, None)
     if plateau is None:
@@ -201,9 +203,7 @@ def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
         return None
     signs = _signs(context, disk, plateau, held_rate)
     if at_limit and limit is not None:
-        signs.insert(
-            0, Evidence(f"the inventory gives a limit of {show(limit, 'per_s')}", threshold=limit, unit="per_s")
-        )
+        signs.insert(0, Evidence(limit.text, threshold=limit.per_s, unit="per_s"))
     proven = at_limit or below is not None
     on_host = disk.entity.kind is EntityKind.VIRTUAL_DISK  # where a limit shows in what is recorded below
     if on_host and not proven and not signs and plateau.queue < context.limit("queue_alone"):
