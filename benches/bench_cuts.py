@@ -13,9 +13,10 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benches.bench_incidents import RECORDED
@@ -62,7 +63,7 @@ def longest_of_disks_s(capture: Capture) -> float:
     return max((len(g.times_ns) * (g.interval_s if g.interval_s > 0 else 0.0) for g in groups), default=0.0)
 
 
-def cuts_of(archive: Path) -> list[Cut]:
+def cuts_of(archive: Path, lengths_s: Sequence[int] = LENGTHS_S) -> list[Cut]:
     """The cuts of one recording."""
     with tempfile.TemporaryDirectory(prefix="leadline-bench-") as folder:
         recording = read_recording(archive, Path(folder))
@@ -71,7 +72,7 @@ def cuts_of(archive: Path) -> list[Cut]:
         for view in views(recording):
             if view.capture is None or view.name in (NO_HEALTHY, SHORT):
                 continue
-            for length_s in LENGTHS_S:
+            for length_s in lengths_s:
                 for start_ns, end_ns in ends_of(recording.truth, recording.whole, length_s):
                     capture = view.capture.between(start_ns, end_ns)
                     answer = diagnose(capture).answer
@@ -106,11 +107,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench_cuts", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kind", action="append", metavar="KIND", help="only this kind of incident; may be repeated")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth recording")
+    parser.add_argument("--length", action="append", type=int, choices=LENGTHS_S, metavar="S", help="only this length")
     options = parser.parse_args(arguments)
     some = archives(RECORDED, options.kind)[:: max(options.every, 1)]
     # Fresh processes: the threads of NumPy do not survive a fork.
     with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
-        cuts = [cut for part in pool.map(cuts_of, some) for cut in part]
+        cuts = [cut for part in pool.map(partial(cuts_of, lengths_s=options.length or LENGTHS_S), some) for cut in part]
     for line in lines_of(cuts):
         print(line)
     return int(bool(wrong(cuts)))

@@ -47,24 +47,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--pastes", type=int, default=PASTES)
+    parser.add_argument("--archives", type=int, default=ARCHIVES, help="of recorded incidents to take files from")
     parser.add_argument("--no-goal", action="store_true", help="exit 0 whatever is read")
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args()
     generator = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        texts = list(recordings(folder / "clean", generator))
+        texts = list(recordings(folder / "clean", options.archives, generator))
         sys.stdout.write(f"{len(texts)} files of {len({tool for tool, *_ in texts})} tools\n")
         is_good = tried("damaged files", options.files, folder, texts, generator, damaged)
         is_good &= tried("pastes", options.pastes, folder, texts, generator, dressed)
     return 0 if is_good or options.no_goal else 1
 
 
-def recordings(folder: Path, generator: random.Random) -> Iterator[tuple[str, str, list[str]]]:
+def recordings(folder: Path, archive_count: int, generator: random.Random) -> Iterator[tuple[str, str, list[str]]]:
     """Tool, name and lines of text files that are read without any complaint."""
     paths = sorted((ROOT / "tests" / "importers" / "seeds").iterdir())
     archives = sorted((ROOT / "incidents" / "recorded").rglob("*.tar.xz"))
-    for number, archive in enumerate(generator.sample(archives, min(ARCHIVES, len(archives)))):
+    for number, archive in enumerate(generator.sample(archives, min(archive_count, len(archives)))):
         unpack(archive, folder / str(number))
         paths += sorted(path for path in (folder / str(number)).rglob("*") if path.is_file())
     for path in paths:

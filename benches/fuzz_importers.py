@@ -38,7 +38,7 @@ from typing import cast
 import numpy as np
 
 from benches.mutations import mutated
-from leadline.app.read.importing import capture_of, recognise
+from leadline.app.read.importing import capture_of, importers_for, recognise
 from leadline.core.contracts.discovery import load_units
 from leadline.core.contracts.importer import Importer, Request
 from leadline.core.io.source import Source
@@ -75,7 +75,8 @@ def all_seeds() -> dict[str, tuple[tuple[str, bytes], ...]]:
     found: dict[str, list[tuple[str, bytes]]] = {name: [] for name in importers}
     for path in sorted(path for folder in SEED_FOLDERS for path in folder.rglob("*")):
         if path.is_file() and path.stat().st_size <= SEED_BYTES_MAX:
-            known = recognise(Source(str(path), path), importers)
+            source = Source(str(path), path)
+            known = recognise(source, importers_for(source))
             if known is not None and not path.read_bytes().startswith(b"\x96\xd5"):
                 found[known[0]].append((path.name, path.read_bytes()))
     return {name: tuple(seeds) for name, seeds in found.items()}

@@ -15,6 +15,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from pathlib import Path
 
@@ -68,35 +69,64 @@ def floors(package: str = "leadline") -> list[list[str]]:
 
 def rooms() -> list[Room]:
     """Every room, from the top of the house down."""
+    paths = tracked("src/leadline/*.py")
     described = {}
-    for path in tracked("src/leadline/*__init__.py"):
-        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        if match := _DESCRIBED.match(text):
+    for path in paths:
+        match = _DESCRIBED.match(_outline(path).docstring) if path.name == "__init__.py" else None
+        if match:
             described[path.parent.relative_to(SOURCE).as_posix()] = match
     order = {floor: number for number, names in enumerate(floors()) for floor in names}
     names = sorted(described, key=lambda name: (order[name.partition("/")[0]], name))
-    return [_room(name, described[name], names) for name in names]
+    modules: defaultdict[str | None, list[Path]] = defaultdict(list)
+    for path in paths:
+        modules[_room_of(path.relative_to(SOURCE).as_posix(), names)].append(path)
+    return [_room(name, described[name], modules[name], names) for name in names]
 
 
-def _room(name: str, described: re.Match[str], names: list[str]) -> Room:
-    modules = [path for path in tracked(f"src/leadline/{name}/*.py") if _room_of(path, names) == name]
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules)
-    below = {_room_of(SOURCE / target, names) for path in modules for target in _imports(path)} - {name, None}
+def _room(name: str, described: re.Match[str], modules: list[Path], names: list[str]) -> Room:
+    outlines = [_outline(path) for path in modules]
+    lines = sum(outline.line_count for outline in outlines)
+    targets = {target for outline in outlines for target in outline.imports}
+    below = {_room_of(target, names) for target in targets} - {name, None}
     summary, here, elsewhere = (" ".join(described[part].split()) for part in ("is", "here", "elsewhere"))
     count = sum(path.name != "__init__.py" for path in modules)
     stands_on = tuple(sorted(room for room in below if room is not None))
     return Room(name, summary, here, elsewhere, count, lines, stands_on)
 
 
-def _room_of(path: Path, names: list[str]) -> str | None:
+def _room_of(path: str, names: list[str]) -> str | None:
     """The innermost room around a path below the package."""
-    around = [folder.relative_to(SOURCE).as_posix() for folder in path.parents if folder.is_relative_to(SOURCE)]
-    return next((name for name in around if name in names), None)
+    folder = path.rpartition("/")[0]
+    while folder and folder not in names:
+        folder = folder.rpartition("/")[0]
+    return folder or None
 
 
-def _imports(path: Path) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """What the house asks of a module: its docstring, its lines, and what of the package it imports (as paths)."""
+
+    docstring: str
+    line_count: int
+    imports: tuple[str, ...]
+
+
+def _outline(path: Path) -> _Outline:
+    status = path.stat()
+    return _read_outline(path, status.st_mtime_ns, status.st_size)
+
+
+@cache
+def _read_outline(path: Path, _changed_ns: int, _size_bytes: int) -> _Outline:
+    """Of a file as it is at that time: every page and rule of the house asks for all of them again."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    return _Outline(ast.get_docstring(tree) or "", len(text.splitlines()), tuple(_imports(tree)))
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
     """Modules of the package that a file imports, as paths below the package."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("leadline."):
             folder = str(node.module).removeprefix("leadline.").replace(".", "/")
             for alias in node.names:

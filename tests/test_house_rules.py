@@ -6,6 +6,8 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,17 +52,40 @@ def test_files_keep_their_size() -> None:
     assert too_long == {}
 
 
-def _functions(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
-            yield node.name, node.end_lineno - node.body[0].lineno + 1
+@dataclass(frozen=True)
+class Module:
+    """What the rules ask of a file's syntax tree, which is too large to be kept for every file.
+
+    ``functions`` are pairs of a name and the lines of its body; ``bound_names`` are those of the kind in `GRAMMAR`;
+    ``patterns`` are the literal ones of calls of ``re``: line, text, whether ``^`` matches after each line break.
+    """
+
+    functions: tuple[tuple[str, int], ...]
+    classes: tuple[str, ...]
+    bound_names: frozenset[str]
+    patterns: tuple[tuple[int, str, bool], ...]
+
+
+@cache
+def module(path: Path) -> Module:
+    """A file, parsed and walked through once for all rules."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))
+    functions = (node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    classes = (node.name for node in tree.body if isinstance(node, ast.ClassDef))
+    return Module(
+        tuple((node.name, (node.end_lineno or 0) - node.body[0].lineno + 1) for node in functions),
+        tuple(name for name in classes if not name.startswith("_")),
+        frozenset(name for name in _bound_names(nodes) if name.strip("_") in GRAMMAR),
+        tuple(_patterns(nodes)),
+    )
 
 
 def test_function_bodies_keep_their_size() -> None:
     too_long = {}
     for path in python_files():
         name = path.relative_to(ROOT).as_posix()
-        for function, lines in _functions(path):
+        for function, lines in module(path).functions:
             limit = EXCEPTIONS.get(f"{name}::{function}", (FUNCTION_LINES_MAX, ""))[0]
             if lines > limit:
                 too_long[f"{name}::{function}"] = lines
@@ -71,7 +96,8 @@ def test_exceptions_are_still_needed() -> None:
     for key, (allowed, reason) in EXCEPTIONS.items():
         name, _, function = key.partition("::")
         path = ROOT / name
-        lines = dict(_functions(path))[function] if function else len(path.read_text(encoding="utf-8").splitlines())
+        functions = dict(module(path).functions)
+        lines = functions[function] if function else len(path.read_text(encoding="utf-8").splitlines())
         assert lines == allowed, f"{key} has {lines} lines: lower the exception"
         assert reason
 
@@ -90,13 +116,18 @@ def test_no_stray_words(pattern: str) -> None:
 
 def test_parts_of_a_unit_are_its_own() -> None:
     """``planners/_cpu/`` is taken by ``planners/cpu.py`` and by itself; a folder named after no unit is its kind's."""
+    users: defaultdict[str, list[Path]] = defaultdict(list)
+    for path in tracked("src/*.py"):
+        for named in set(re.findall(r"leadline\.\w+\._[a-z]\w*(?=\.)", path.read_text(encoding="utf-8"))):
+            users[named].append(path)
     strangers = []
     for folder in sorted(path for path in (ROOT / "src" / "leadline").glob("*/_[a-z]*") if path.is_dir()):
         unit = folder.parent / f"{folder.name.removeprefix('_')}.py"
-        users = [unit, folder] if unit.is_file() else [folder.parent]
-        module = f"leadline.{folder.parent.name}.{folder.name}"
-        others = [path for path in tracked("src/*.py") if not {path, *path.parents}.intersection(users)]
-        strangers += [(path.name, module) for path in others if f"{module}." in path.read_text(encoding="utf-8")]
+        own = [unit, folder] if unit.is_file() else [folder.parent]
+        named = f"leadline.{folder.parent.name}.{folder.name}"
+        others = [path for path in users[named] if not {path, *path.parents}.intersection(own)]
+        strangers += [(path.name, named) for path in others]
+    assert len(users) > 10
     assert strangers == []
 
 
@@ -124,9 +155,8 @@ def test_a_class_name_stands_for_one_thing() -> None:
     """One name per concept. Parts of scenario files are named as in the file, which every system has to itself."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in tracked("src/leadline/*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(path.relative_to(ROOT / "src" / "leadline").as_posix())
+        for name in module(path).classes:
+            places[name].append(path.relative_to(ROOT / "src" / "leadline").as_posix())
     assert len(places) > 400
     elsewhere = {name: [path for path in paths if not path.startswith("scenarios/")] for name, paths in places.items()}
     assert {name: paths for name, paths in elsewhere.items() if len(paths) > 1} == {}
@@ -144,8 +174,8 @@ GRAMMAR_KEPT = {
 }
 
 
-def _bound_names(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _bound_names(nodes: list[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.id if isinstance(node, ast.Name) else node.attr
         elif isinstance(node, ast.arg):
@@ -159,8 +189,7 @@ def test_names_are_nouns_of_their_place() -> None:
     places = {
         f"{path.relative_to(ROOT / 'src' / 'leadline').as_posix()} {name.strip('_')}"
         for path in tracked("src/leadline/*.py")
-        for name in _bound_names(ast.parse(path.read_text(encoding="utf-8")))
-        if name.strip("_") in GRAMMAR
+        for name in module(path).bound_names
     }
     assert places == GRAMMAR_KEPT
 
@@ -172,11 +201,9 @@ def test_temporary_folders_are_made_in_one_place() -> None:
     assert own == {"src/leadline/core/system/leftovers.py"}
 
 
-def _patterns(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """The literal patterns of a file's calls of ``re``: line, text, whether ``^`` matches after each line break."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        is_re = isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.")
-        if not (is_re and isinstance(node, ast.Call) and node.args):
+def _patterns(nodes: list[ast.AST]) -> Iterator[tuple[int, str, bool]]:
+    for node in nodes:
+        if not isinstance(node, ast.Call) or not node.args or not _is_of_re(node.func):
             continue
         parts = [one.value for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)]
         text = "".join(one.decode("latin-1") if isinstance(one, bytes) else str(one) for one in parts)
@@ -184,12 +211,16 @@ def _patterns(path: Path) -> Iterator[tuple[int, str, bool]]:
         yield node.lineno, text, re.search(r"\bre\.M(ULTILINE)?\b", flags) is not None or "(?m" in text
 
 
+def _is_of_re(called: ast.expr) -> bool:
+    return isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "re"
+
+
 def test_no_pattern_takes_blank_lines_for_indentation() -> None:
     """``^\\s*`` with MULTILINE begins at each blank line and runs over all that follow: quadratic on a blank file."""
     slow = [
         f"{path.relative_to(ROOT)}:{line}: {text}"
         for path in tracked("src/*.py")
-        for line, text, is_multiline in _patterns(path)
+        for line, text, is_multiline in module(path).patterns
         if is_multiline and re.search(r"\^(?:\(\?:)?\\s[*+](?!\+)", text)
     ]
     assert slow == []

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from benches.bench_cuts import LENGTHS_S, Cut, cuts_of, lines_of, wrong
 from benches.bench_incidents import RECORDED
+from benches.incidents.recordings import archives
 from leadline.core.model.answer import Disk
 
 SLOW_DISK = RECORDED / "slow-disk" / "1.tar.xz"
+CAPPED_DISKS = archives(RECORDED, ["iops-limit-data"])[::3]
+FEW_LENGTHS_S = (1, 4, 8, 12, 14, 15)  # of one recording, for `make test`; `make test-real` cuts it to every length
 
 
-def test_no_cut_of_a_slow_disk_is_answered_no() -> None:
-    cuts = cuts_of(SLOW_DISK)
-    assert {cut.length_s for cut in cuts} == set(LENGTHS_S)
+def name_of(archive: Path) -> str:
+    return f"{archive.parent.name}/{archive.name.split('.')[0]}"
+
+
+@pytest.mark.parametrize(
+    ("archive", "lengths_s"),
+    [
+        (SLOW_DISK, FEW_LENGTHS_S),
+        *(pytest.param(one, LENGTHS_S, marks=pytest.mark.slow) for one in (SLOW_DISK, *CAPPED_DISKS)),
+    ],
+    ids=lambda value: name_of(value) if isinstance(value, Path) else f"{len(value)} lengths",
+)
+def test_no_cut_of_a_disk_with_a_fault_is_answered_no(archive: Path, lengths_s: tuple[int, ...]) -> None:
+    cuts = cuts_of(archive, lengths_s)
+    assert {cut.length_s for cut in cuts} == set(lengths_s)
     assert wrong(cuts) == []
     assert any(cut.answer.accuses for cut in cuts)
 

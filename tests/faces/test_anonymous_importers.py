@@ -17,7 +17,7 @@ import pytest
 
 from benches.fuzz_importers import all_seeds
 from leadline.app.diagnose.diagnosing import diagnose, rule_modules
-from leadline.app.read.importing import Imported, import_paths, recognise
+from leadline.app.read.importing import Imported, import_paths, importers_for, recognise
 from leadline.core.contracts.discovery import unit_modules
 from leadline.core.contracts.importer import Importer, Request
 from leadline.core.io.parquet import save
@@ -79,7 +79,7 @@ def read(folder: Path, name: str, data: bytes, importer: str) -> Capture | None:
     path = folder / name
     path.write_bytes(data)
     source, unit = Source(str(path), path), cast("Importer", IMPORTERS[importer])
-    known = recognise(source, IMPORTERS)
+    known = recognise(source, importers_for(source))
     try:
         return unit.read(source, Request()) if known is not None and known[0] == importer else None
     except LeadlineError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -22,7 +23,7 @@ from leadline.core.model.errors import LeadlineError
 from tests.importers.test_gaps import moved_all
 
 SEEDS = all_seeds()
-SHORT, LONG = 20, 40  # repetitions
+FIRST, SHORT, LONG = 2, 20, 40  # repetitions
 GROWTH_MAX, SLACK_BYTES = 2.3, 200_000
 HELD_MAX = 15.0  # bytes held at once for each further byte of input: a cell of three characters becomes a double or two
 NEARLY = 0.8  # what is held varies by some per cent from run to run
@@ -75,6 +76,15 @@ def grown(text: str, count: int) -> str:
     return separator.join([*parts[:half], *(moved_all(body, STEP_S * turn) for turn in range(count))]) + "\n"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _old_objects_aside() -> Iterator[None]:
+    """What other tests left is not looked through again at each collection."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @cache
 def importers() -> dict[str, Importer]:
     return {name: cast("Importer", module) for name, module in load_units("importer").items()}
@@ -102,7 +112,7 @@ def lengths(name: str, folder: Path) -> list[tuple[int, int]] | None:
     texts = [(file, content.decode()) for file, content in SEEDS[name] if is_text(content)]
     for file, text in sorted(texts, key=lambda seed: -len(seed[1])):
         measured = []
-        for count in (SHORT, SHORT, LONG):  # first, what is imported for the first time is loaded
+        for count in (FIRST, SHORT, LONG):  # first, what is imported for the first time is loaded
             path = folder / f"{count}-{file}"
             path.write_text(grown(text, count))
             held = held_bytes(importers()[name], path)

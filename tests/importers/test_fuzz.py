@@ -28,6 +28,7 @@ from tests.conftest import ROOT
 
 IMPORTERS = load_units("importer")
 INPUTS = 200  # of each importer
+FIRST_INPUTS = 40  # those that `make test` reads; `make test-real` reads the others
 
 
 @pytest.mark.parametrize("name", IMPORTERS)
@@ -35,10 +36,13 @@ def test_has_seeds(name: str) -> None:
     assert all_seeds()[name], f"put a small recording for {name} into tests/fixtures or tests/importers/seeds"
 
 
+@pytest.mark.parametrize(
+    "numbers", [range(FIRST_INPUTS), pytest.param(range(FIRST_INPUTS, INPUTS), marks=pytest.mark.slow)], ids=str
+)
 @pytest.mark.parametrize("name", IMPORTERS)
-def test_damage_is_one_error_or_a_whole_capture(name: str, tmp_path: Path) -> None:
+def test_damage_is_one_error_or_a_whole_capture(name: str, numbers: range, tmp_path: Path) -> None:
     importer = cast("Importer", IMPORTERS[name])
-    for index in range(INPUTS):
+    for index in numbers:
         file_name, content = input_of(name, 1, index)
         path = tmp_path / file_name
         path.write_bytes(content)

@@ -81,7 +81,14 @@ def lacking(blocked: Sequence[str], code: str, folder: Path, *words: str) -> sub
     return subprocess.run(command, check=False, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("blocked", [*((module,) for module in EXTRAS), UNIX_ONLY], ids=lambda names: names[0])
+@pytest.mark.parametrize(
+    "blocked",
+    [
+        pytest.param(tuple(EXTRAS), id="extras"),
+        pytest.param(UNIX_ONLY, id="windows"),
+        *(pytest.param((module,), id=module, marks=pytest.mark.slow) for module in EXTRAS),  # above all are lacking
+    ],
+)
 def test_every_verb_shows_its_help(blocked: tuple[str, ...], tmp_path: Path) -> None:
     done = lacking(blocked, HELPS, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -126,7 +133,11 @@ def commands() -> Iterator[tuple[str, ...]]:
     yield ("doctor",)
 
 
-@pytest.mark.parametrize("blocked", [tuple(EXTRAS), UNIX_ONLY], ids=["extras", "windows"])
+# The modules of Windows alone are slow: the next test lacks its calls, too.
+@pytest.mark.parametrize(
+    "blocked",
+    [pytest.param(tuple(EXTRAS), id="extras"), pytest.param(UNIX_ONLY, id="windows", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("words", [*commands()], ids=lambda words: words[0])
 def test_reading_and_reckoning_lack_nothing(blocked: tuple[str, ...], words: tuple[str, ...], tmp_path: Path) -> None:
     done = lacking(blocked, RUN, tmp_path, *words)

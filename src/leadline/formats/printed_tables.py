@@ -147,9 +147,11 @@ class _Reader:
         """The header of a table without borders: names alone, of which two are known."""
         line = self.lines[at]
         for separator in _SEPARATORS:
+            if separator not in line:
+                continue
             names = tuple(name.strip().strip('"').casefold() for name in line.split(separator))
             is_known = len(self.known.intersection(names)) >= min(_KNOWN_MIN, len(names))
-            if len(names) > 1 and is_known and len(set(names)) == len(names) and all(map(_NAME.fullmatch, names)):
+            if is_known and len(set(names)) == len(names) and all(map(_NAME.fullmatch, names)):
                 if separator == "|" and len(names) == 2 and self._is_field_next(at):
                     return None
                 return names, separator, at + 1

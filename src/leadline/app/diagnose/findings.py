@@ -133,7 +133,11 @@ class _Asked:
     def missing(self, needs: tuple[str, ...]) -> tuple[str, ...]:
         """The needs that are not met, even by a report that stands alone."""
         missing = self._present.missing(needs)
-        return self._present_alone.missing(missing) if missing else ()
+        return self._present_alone.missing(missing) if missing and self._has_single_reports else missing
+
+    @cached_property
+    def _has_single_reports(self) -> bool:
+        return any(len(group.times_ns) == 1 for group in self.capture.groups)
 
     def power(self, name: str, meta: RuleMeta, limits: dict[str, float]) -> Power:
         """What a rule can see in the capture."""
@@ -220,12 +224,23 @@ class _Presence:
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
+        self._answers: dict[str, bool] = {}
+        self._version = capture.inventory.version
 
     def missing(self, needs: tuple[str, ...]) -> tuple[str, ...]:
         """The needs that are not met."""
         return tuple(need for need in needs if not any(self._has(name) for name in need.split("|")))
 
     def _has(self, name: str) -> bool:
+        """Whether one of the names of a need is there; many rules need the same."""
+        if self._version != self._capture.inventory.version:
+            self._answers.clear()
+            self._version = self._capture.inventory.version
+        if name not in self._answers:
+            self._answers[name] = self._holds(name)
+        return self._answers[name]
+
+    def _holds(self, name: str) -> bool:
         kind, dot, setting = name.partition(".")
         if dot:
             return (EntityKind(kind), setting) in self._capture.table(_settings_known)
