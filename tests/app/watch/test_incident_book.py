@@ -202,3 +202,32 @@ def test_what_is_over_is_called_by_what_it_turned_out_to_be() -> None:
     assert concluded.incident.rules == ("disk-flush-slow", "disk-latency-high")
     assert book.get(closed.incident.id) == concluded.incident
     assert book.past_ones() == (Window(1000 * S, 1080 * S),)
+
+
+LIMIT = replace(FIRST, cause="db-log-write-latency", symptoms=(), answer_index=None, rules=("db-log-write-latency",))
+
+
+def test_a_limit_beside_it_keeps_no_incident_open_that_is_over_for_users() -> None:
+    book = opened_at(1020)
+    felt = [step for at in range(1025, 1050, 5) for step in judged(book, at, LIMIT, value=10.0)]
+    assert set(steps(felt)) == {"seen"}
+    after = [step for at in range(1050, 1120, 5) for step in judged(book, at, LIMIT, value=99.0)]
+    assert steps(after)[-1] == "closed"
+    assert after[-1].incident.closed_ns == 1105 * S
+    # What it is seen from began in the incident: it is no news.
+    assert [step for at in range(1120, 1160, 5) for step in judged(book, at, LIMIT, value=99.0)] == []
+
+
+def test_a_limit_that_is_passed_after_it_is_another_incident() -> None:
+    book = opened_at(1020)
+    every = [step for at in range(1025, 1100, 5) for step in judged(book, at, value=99.0)]
+    assert steps(every) == ["closed"]
+    later = replace(LIMIT, window=Window(1190 * S, 1200 * S))
+    (opened,) = [step for at in range(1200, 1215, 5) for step in judged(book, at, later, value=99.0)]
+    assert opened.step is LifeStep.OPENED
+
+
+def test_a_limit_keeps_an_incident_open_that_nobody_felt() -> None:
+    book = book_of()
+    every = [step for at in range(1010, 1200, 5) for step in judged(book, at, LIMIT, value=99.0)]
+    assert set(steps(every)) == {"opened", "seen"}

@@ -130,7 +130,10 @@ class IncidentBook:
         for suspicion in suspicions:
             known = self._belongs_to(suspicion, self._open.values())
             if known is not None:
-                steps.append(self._seen(known, suspicion, now_ns))
+                is_over = self._is_over_for_users(known, suspicion, capture)
+                steps.append(self._seen(known, suspicion, known.seen_ns if is_over else now_ns))
+                continue
+            if self._is_left_over(suspicion):
                 continue
             before = next((one for one in self._waiting if _is_same(one.suspicion.places, suspicion.places)), None)
             first_ns = now_ns if before is None else before.first_ns
@@ -146,6 +149,25 @@ class IncidentBook:
         """The incident that touches the same places, the one with the same cause before others."""
         same = [one for one in incidents if _is_same(frozenset(one.places), suspicion.places)]
         return min(same, key=lambda one: (one.cause != suspicion.cause, one.opened_ns), default=None)
+
+    def _is_over_for_users(self, incident: LiveIncident, suspicion: Suspicion, capture: Capture) -> bool:
+        """Whether users felt an incident and do not any more: a limit that is passed beside it keeps it open no longer.
+
+        Rules look at all of their window, so what was bad in the incident counts in it for a while.
+        """
+        if suspicion.was_felt or not incident.was_felt:
+            return False
+        symptoms = self._symptoms.get(incident.id, ())
+        return bool(symptoms) and have_recovered(symptoms, capture) is True
+
+    def _is_left_over(self, suspicion: Suspicion) -> bool:
+        """Whether a limit was passed in an incident that is over for users, and is seen because of that."""
+        if suspicion.was_felt:
+            return False
+        felt = [
+            one for one in self._closed.values() if one.was_felt and _is_same(frozenset(one.places), suspicion.places)
+        ]
+        return any(suspicion.window.start_ns < (one.closed_ns or 0) for one in felt)
 
     def _opened(self, suspicion: Suspicion, now_ns: int) -> IncidentStep:
         back = self._belongs_to(suspicion, self._closed.values())

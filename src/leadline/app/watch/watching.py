@@ -50,6 +50,7 @@ BEFORE_S, AFTER_S = 600.0, 600.0  # of an incident, in its own recording
 SEND_EVERY_S, MAINTAIN_EVERY_S, FACTS_EVERY_S = 2.0, 60.0, 3600.0
 EVENTS_KEPT = 200
 _NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", "provisioned_gib"})  # they move along
+_NO_PLACES = frozenset({EntityKind.SESSION, EntityKind.STATEMENT})  # what is known of them is what they do now
 _NO_CHANGES = frozenset({"alarm-status-changed", "user-login-session", "user-logout-session"})
 WHOLE_SERIES_MAX = 20_000  # of more, rules are asked where samples came, and no account is made
 GONE_EVERY_S = 300.0
@@ -341,7 +342,7 @@ class Watch:
         span = capture.span_ns()
         time_ns = time.time_ns() if span is None else span[1]
         for entity, facts in capture.inventory.facts.items():
-            before = known.get(entity, {})
+            before = {} if entity.kind in _NO_PLACES else known.get(entity, {})
             for name, fact in facts.items():
                 if name in before and before[name].value != fact.value and name not in _NOT_SETTINGS:
                     text = f"{name}: {_short(before[name].value)} -> {_short(fact.value)}"

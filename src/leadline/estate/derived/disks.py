@@ -193,9 +193,14 @@ def read_write_mean(context: Recorded, group: SeriesGroup, write_metric: str) ->
     Returns:
         In the group's unit; the plain mean where rates were not measured, NaN where neither latency was.
     """
-    reads, writes = group.values, context.aligned(group, write_metric)
-    if writes is None:
-        return reads
+    writes = context.aligned(group, write_metric)
+    return group.values if writes is None else weighted_mean(context, group, group.values, writes)
+
+
+def weighted_mean(
+    context: Recorded, group: SeriesGroup, reads: NDArray[np.floating[Any]], writes: NDArray[np.floating[Any]]
+) -> NDArray[np.floating[Any]]:
+    """Latency of an average operation [k, n] from that of reads and that of writes [k, n] of a group's entities."""
     weights = [context.aligned(group, metric) for metric in ("disk_reads_per_s", "disk_writes_per_s")]
     ones = np.ones(reads.shape)
     read_weight, write_weight = (np.where(np.isnan(w), 1.0, w) if w is not None else ones for w in weights)

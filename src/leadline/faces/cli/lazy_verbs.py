@@ -7,6 +7,7 @@ its ``command`` the line in the list, its ``QUESTION`` the heading that it stand
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
@@ -126,6 +127,7 @@ def short_line(summary: str, limit: int) -> str:
     return f"{text[: limit - 3].rsplit(' ', 1)[0]}..."
 
 
+@lru_cache  # a notebook or a test that calls many verbs builds each once
 def _load(module_name: str, verb: str) -> TyperCommand | TyperGroup:
     module = import_module(module_name)
     if hasattr(module, "__path__"):

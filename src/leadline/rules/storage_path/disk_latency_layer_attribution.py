@@ -38,8 +38,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.derived.disks import Busy, behind, io_rate, read_write_mean, virtual_disk_of
-from leadline.estate.derived.latencies import AWAIT_METRICS, RATE_METRICS, awaits_by_disk, block_awaits
+from leadline.estate.derived.disks import Busy, behind, io_rate, virtual_disk_of
+from leadline.estate.derived.latencies import AWAIT_METRICS, RATE_METRICS, awaits_by_disk, block_awaits, latencies
 from leadline.estate.derived.series import Places, mean_at, mean_of, means_of_parts, placed
 from leadline.estate.language.templates import Over, over_groups
 from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
@@ -54,6 +54,7 @@ META = RuleMeta(
         "guest_disk_await_ms",
         "guest_disk_await_ms_read",
         "guest_disk_await_ms_write",
+        "virtual_disk_latency_ms",
         "virtual_disk_latency_ms_read",
         "virtual_disk_latency_ms_write",
         "disk_iops",
@@ -150,13 +151,10 @@ def _disk_rates(reader: Recorded) -> Places:
     return placed(replace(group, values=rate) for group, rate in rates if rate is not None)
 
 
-@derived("virtual_disk_latency_ms_read", "virtual_disk_latency_ms_write", *RATE_METRICS)
+@derived("virtual_disk_latency_ms", "virtual_disk_latency_ms_read", "virtual_disk_latency_ms_write", *RATE_METRICS)
 def _virtual_latencies(reader: Recorded) -> Places:
     """Latency of virtual disks, of reads and writes together, ms."""
-    return placed(
-        replace(group, values=read_write_mean(reader, group, "virtual_disk_latency_ms_write"))
-        for group in reader.of("virtual_disk_latency_ms_read", EntityKind.VIRTUAL_DISK)
-    )
+    return placed(latencies(reader, "virtual_disk_latency_ms", EntityKind.VIRTUAL_DISK))
 
 
 def _attributed(slow: Finding, parts: list[tuple[str, float]], guessed: tuple[str, ...]) -> Finding:

@@ -54,8 +54,8 @@ from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
 from leadline.core.statistics.rows import median_of_sorted
 from leadline.estate.arithmetic.episodes import sample_bounds
 from leadline.estate.arithmetic.plateaus import DiskLoad, Plateau, PlateauShape, find_plateau
-from leadline.estate.derived.disks import io_rate, read_write_mean
-from leadline.estate.derived.latencies import block_awaits
+from leadline.estate.derived.disks import io_rate
+from leadline.estate.derived.latencies import block_awaits, forms, latency_parts
 from leadline.estate.language.iops_limits import (
     LIMIT,
     LIMIT_UNIT_MIB,
@@ -90,14 +90,12 @@ META = RuleMeta(
     causes=("disk-capped",),
     accuses=Blames.LIMIT,
     needs=(
-        "virtual_disk_latency_ms_read|guest_disk_await_ms|guest_disk_await_ms_read|guest_disk_await_ms_write",
+        f"{forms('virtual_disk_latency_ms')}|{forms('guest_disk_await_ms')}",
         "disk_iops|disk_reads_per_s|disk_writes_per_s",
     ),
     uses=(
         "disk_read_mib_per_s",
         "disk_write_mib_per_s",
-        "virtual_disk_latency_ms_write",
-        "guest_disk_await_ms_write",
         "disk_device_latency_ms",
         "guest_disk_flushes_per_s",
         LIMIT,
@@ -147,12 +145,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
     A disk that several tools recorded is reported once, from the recording that shows the limit most clearly.
     """
     findings: list[Finding] = []
-    groups = (
-        replace(part, values=read_write_mean(context, part, "virtual_disk_latency_ms_write"))
-        for group in context.of("virtual_disk_latency_ms_read", EntityKind.VIRTUAL_DISK)
-        for part in group.slices()
-    )
-    for group in chain(groups, block_awaits(context)):
+    for group in chain(
+        latency_parts(context, "virtual_disk_latency_ms", EntityKind.VIRTUAL_DISK), block_awaits(context)
+    ):
         for disk in _slow_disks(context, group):
             finding = _judged(context, disk)
             if finding is not None and not _is_reported(context, finding, findings):
