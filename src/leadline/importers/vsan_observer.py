@@ -251,7 +251,7 @@ def _add(table: ObserverTable, where: str, request: Request, samples: Samples, b
             continue
         points = _points(counter, f"{where}, {name}")
         if points is None:
-            builder.warn("mixed", f"{table.kind} {name}: two things of one name were counted together; left out")
+            builder.warn("mixed", f"{table.kind} {name}: several of one name were recorded as one; left out")
             continue
         values = _measured(points, name, table.counters, where)
         if known is not None:
@@ -264,7 +264,7 @@ def _add(table: ObserverTable, where: str, request: Request, samples: Samples, b
 
 
 def _points(counter: dict[str, Any], where: str) -> dict[int, float] | None:
-    """Values by UTC nanosecond; None where a moment is there twice, which happens when two things have one name.
+    """Values by UTC nanosecond; None where a moment is there twice, which happens when two VMs have one name.
 
     Observer keeps a rate or a mean by its time, and all times: a time that is there twice has one value. It knows no
     rate at the first time and writes 0. A level, which it does not divide, equals its total throughout.
