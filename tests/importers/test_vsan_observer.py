@@ -26,6 +26,7 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.metrics import metric as metric_of
 from leadline.importers import vsan_observer
 from tests.importers.recordings import codes, group_of, seconds, values_of
+from tests.importers.test_gaps import moved_all
 
 SEEDS = Path(__file__).parent / "seeds" / "vsan-observer"
 RES = Path(__file__).parent / "seeds" / "hcibench-fio-res.txt"
@@ -122,6 +123,23 @@ def test_recognised_among_all_importers(path: Path) -> None:
     assert (known is not None and known[0] == "vsan-observer") is is_read
 
 
+@pytest.mark.parametrize(
+    "pattern", ["dom/*client-esx01.example.json", "lsom/cong*", "misc/pnics*", "mem/*", "pcpu/*", "vm/*"]
+)
+def test_two_days_are_recognised_by_their_beginning(pattern: str, tmp_path: Path) -> None:
+    """Each counter has all its samples in one place: the second may begin beyond what is looked at."""
+
+    def grown(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: held if key in ("statsInfo", "thumbSpecs") else grown(held) for key, held in value.items()}
+        return value * 800 if isinstance(value, list) else value
+
+    seed = next(SEEDS.glob(pattern))
+    path = tmp_path / seed.name
+    path.write_text(json.dumps(grown(json.loads(seed.read_text()))))
+    assert vsan_observer.sniff(Source(seed.name, path)) > 90
+
+
 def test_other_tools_files_are_not_mine(fixtures: Path) -> None:
     files = [path for path in fixtures.rglob("*") if path.is_file()]
     assert [path.name for path in files if vsan_observer.sniff(Source("", path))] == []
@@ -155,6 +173,16 @@ def test_a_result_folder_of_hcibench_is_read_whole_and_what_is_not_is_named(tmp_
         "vscsihost-esx01.example.json",
     ]
     assert imported.left_out == []
+
+
+def test_two_test_cases_are_two_times_of_one_host(tmp_path: Path) -> None:
+    for number in range(2):
+        path = tmp_path / f"case-{number}" / "iotest-fio-8vm" / "jsonstats" / "dom" / CLIENT.name
+        path.parent.mkdir(parents=True)
+        path.write_text(moved_all(CLIENT.read_text(), 3600 * number))
+    groups = import_paths([tmp_path]).capture.of("vsan_client_iops")
+    assert [str(entity) for group in groups for entity in group.entities] == [HOST, HOST]
+    assert [seconds(group)[0] for group in groups] == [1763625660.75, 1763629260.75]
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,8 @@ _COUNTED_BY: dict[str, tuple[str, ...]] = {
 }
 _SERIES = re.compile(r'"avgs"\s*:\s*\[')
 _DOM = re.compile(r'"uuid"\s*:\s*"(?:client|total|compmgr)-|"file"\s*:\s*"(?:physdisk|cong|ssd)-')
-_OTHER = re.compile(r'"(?:coreHaltTime|pctMemUsed|rxdrp)"\s*:|"disk"\s*:\s*"')
+# Of the counters the one a file begins with: the others may lie beyond what is looked at.
+_OTHER = re.compile(r'"(?:wdtTime|totalMbMemUsed|pnics)"\s*:|"disk"\s*:\s*"')
 _DOM_NAME = re.compile(r"(client|total|compmgr)-(.{1,253})")
 _GROUPED = re.compile(r"(physdisk|cong|ssd)-")
 _PNICS_NAME = re.compile(r"pnics-(.{1,253})\.json")
@@ -223,7 +224,7 @@ def _of_disks(kind: str, record: dict[str, Any], host: Entity, counters: dict[st
         return
     device = Entity(EntityKind.DEVICE, name, host)
     yield ObserverTable("device", device, counters)
-    # The Observer's sums of all cache disks and of all capacity disks tell them apart so.
+    # RVC's vsan.disks_stats calls them so too, whatever the medium.
     if record.get("isSsd") == 1 and uuid:
         yield ObserverTable("cache", Entity(EntityKind.DISK_GROUP, uuid, host), counters)
     elif record.get("isSsd") == 0:
