@@ -109,7 +109,8 @@ def commands(listed: list[Need], states: Iterable[ToolState]) -> list[str]:
     """The fewest commands that bring all that is missing: one for programs, one for extras."""
     missing = [need for need in listed if not need.is_present]
     unused = {state.tool.package for state in states if not state.is_present}
-    packages = sorted(unused | {_PACKAGES[need.name] for need in missing if need.kind == "program"})
+    needed = {_PACKAGES[need.name] for need in missing if need.kind == "program"}
+    packages = sorted(name for name in unused | needed if "://" not in name)  # a page brings no command
     extras = ",".join(sorted({EXTRAS[need.name][0] for need in missing if need.kind != "program"}))
     brought = [f"apt-get install {' '.join(packages)}"] if packages else []
     return [*brought, *([install_command(extras)] if extras else [])]
