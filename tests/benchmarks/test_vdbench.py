@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from leadline.app.fleet import easy_order, order
+from leadline.app.fleet.file import read_fleet
+from leadline.app.fleet.fleet import WorkerLoad
 from leadline.app.measure.benching import DriverCarrier, capture_of, driver_of, plan, run
+from leadline.app.measure.guests import workload_in
 from leadline.app.measure.rounds import Talk
-from leadline.app.measure.workloads import driven_by, workload_of
+from leadline.app.measure.workloads import ONLY_FIO, driven_by, workload_of
 from leadline.benchmarks import vdbench
 from leadline.benchmarks._vdbench.parameters import VdbenchDisk, run_text, whole_shares
 from leadline.benchmarks._vdbench.program import program_path
@@ -24,7 +28,9 @@ from leadline.core.model.workload import Stream, Workload, parse_workload
 from leadline.core.system.opened import Identity
 from leadline.core.system.tools import TOOLS, VDBENCH_PAGE, VDBENCH_VARIABLE, examine
 from leadline.formats.vdbench.flatfile import average_of, has_bucket
+from leadline.lab.specification import Guest
 from leadline.stores.runs import RunStore
+from tests.conftest import ROOT
 
 STAND_IN = Path(__file__).with_name("vdbench_stand_in.py")
 DISK = VdbenchDisk("/proc/7/fd/9", 2**30, buffered=False)
@@ -314,3 +320,15 @@ def test_the_average_is_read_from_every_generation_of_flat_files() -> None:
     assert average_of("<pre>\n*\n") == {}
     assert average_of("tod Run Interval rate\n10:00:00.000 r avg_2-3 x\n") == {}
     assert has_bucket((seeds / "vdbench-histogram.html").read_text())
+
+
+def test_workers_and_guests_of_a_lab_are_loaded_by_fio_alone(tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text("name: t\nio_settings: {tool: vdbench}\nio: [{block: 8k}]\n")
+    file = read_fleet(ROOT / "examples" / "fleet.yaml")
+    problems = list(order._of_load(file, WorkerLoad(workload(), file.load.paths, 8765, None, 60.0)))
+    assert ("tool vdbench", ONLY_FIO) in {(problem.found, problem.advice) for problem in problems}
+    with pytest.raises(UsageError, match="expected I/O by fio"):
+        easy_order._profiles([str(tmp_path / "w.yaml")])
+    guest = Guest.model_validate({"name": "g", "load": {"workload": str(tmp_path / "w.yaml"), "disk": "d"}})
+    with pytest.raises(UsageError, match="fio loads the disks of guests"):
+        workload_in(guest, {})

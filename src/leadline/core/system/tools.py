@@ -49,7 +49,7 @@ class ToolState:
     @property
     def install(self) -> str:
         """The command that installs it: Debian's and Ubuntu's, or Go's; for a program by hand the page of it."""
-        return _installs(self.tool.package)
+        return installs(self.tool.package)
 
 
 GO_TPC = "github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.12"
@@ -89,7 +89,8 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
-def _installs(package: str) -> str:
+def installs(package: str) -> str:
+    """What brings a package: the command of Debian and Ubuntu, or of Go; where there is none, the page to go to."""
     if "://" in package:
         return f"Download it from {package}"
     return f"go install {package}" if "@" in package else f"apt-get install {package}"
@@ -113,7 +114,7 @@ def require_program(name: str, purpose: str, package: str | None = None) -> str:
     path = find_program(name)
     if path is None:
         package = package or next((tool.package for tool in TOOLS if tool.name == name), None)
-        advice = _installs(package) if package else "`leadline doctor` says how to install it."
+        advice = installs(package) if package else "`leadline doctor` says how to install it."
         raise ToolError(name, found="not installed", expected=purpose, advice=advice)
     return path
 
