@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -232,6 +235,35 @@ def test_a_device_is_named_as_the_kernel_names_it_and_only_if_it_is_the_one_of_t
         vdbench._device_name(other)
 
 
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[str]:
+    """A block device of 8 MiB."""
+    (tmp_path / "backing").write_bytes(bytes(2**23))
+    words = ["losetup", "-f", "--show", str(tmp_path / "backing")]
+    if shutil.which("losetup") is None:
+        pytest.skip("losetup is not installed")
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("no loop device can be made here")
+    name = done.stdout.strip()
+    yield name
+    subprocess.run(["losetup", "-d", name], check=True)
+
+
+def test_a_device_is_loaded_where_it_is_named(tmp_path: Path, program: Path, device: str) -> None:
+    with pytest.raises(UsageError, match="would be overwritten"):
+        plan(workload(", read_pct: 50"), Target(device, str(tmp_path / "backing")))
+    with pytest.raises(UsageError, match=r"expected direct I/O"):
+        plan(workload(settings=", buffered: true"), Target(device))
+    store = RunStore(tmp_path / "home")
+    link = tmp_path / "by name; of the user"
+    link.symlink_to(device)
+    done = run(plan(workload(", read_pct: 50"), Target(str(link), str(link))), store)
+    assert done.state == "done"
+    assert f"lun={device},size=2097152," in (store.files_of(done.id) / "round-1.vdbench").read_text()
+    assert (tmp_path / "backing").read_bytes()[: 2**20] != bytes(2**20)
+
+
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
@@ -325,10 +357,12 @@ def test_the_average_is_read_from_every_generation_of_flat_files() -> None:
 def test_workers_and_guests_of_a_lab_are_loaded_by_fio_alone(tmp_path: Path) -> None:
     (tmp_path / "w.yaml").write_text("name: t\nio_settings: {tool: vdbench}\nio: [{block: 8k}]\n")
     file = read_fleet(ROOT / "examples" / "fleet.yaml")
-    problems = list(order._of_load(file, WorkerLoad(workload(), file.load.paths, 8765, None, 60.0)))
+    problems = list(order._of_load(file, WorkerLoad(workload(), file.load.paths, 8765, 7, 60.0)))
     assert ("tool vdbench", ONLY_FIO) in {(problem.found, problem.advice) for problem in problems}
     with pytest.raises(UsageError, match="expected I/O by fio"):
         easy_order._profiles([str(tmp_path / "w.yaml")])
-    guest = Guest.model_validate({"name": "g", "load": {"workload": str(tmp_path / "w.yaml"), "disk": "d"}})
+    disks = {"adapters": [{"name": "a", "type": "nvme"}], "disks": [{"name": "d", "adapter": "a", "size": "64m"}]}
+    load = {"workload": str(tmp_path / "w.yaml"), "disk": "d"}
+    guest = Guest.model_validate({"name": "g", **disks, "load": load})
     with pytest.raises(UsageError, match="fio loads the disks of guests"):
         workload_in(guest, {})

@@ -80,6 +80,16 @@ def fail(text: str) -> None:
     sys.exit(157)
 
 
+def size_of(disk: dict[str, str]) -> int:
+    """Bytes of a device by its name in /proc/partitions, of another path by its length, as vdbench 5.04.06 does."""
+    if not disk["lun"].startswith("/dev/"):
+        return Path(disk["lun"]).stat().st_size
+    if disk.get("openflags") != "o_direct":
+        fail(f"On Linux 'openflags=o_direct' is required for any lun starting with '/dev/': {disk['lun']}")
+    rows = [line.split() for line in Path("/proc/partitions").read_text().splitlines()[2:]]
+    return next((int(row[2]) * 1024 for row in rows if f"/dev/{row[3]}" == disk["lun"]), 0)
+
+
 def slave(lun: str, size: int, writes: bool, whole: bool) -> None:
     """Open the target by its name, as a Java that inherited nothing does, and read or write it."""
     descriptor = os.open(lun, os.O_RDWR if writes else os.O_RDONLY)
@@ -103,7 +113,7 @@ def main() -> None:
     put("For documentation, see 'vdbench.pdf'.\n")
     disk, load, run = given["sd"], given["wd"], given["rd"]
     size, writes, fills = int(disk["size"]), load["rdpct"] != "100", load["seekpct"] == "eof"
-    if FAULT == "stack" or Path(disk["lun"]).stat().st_size < size:
+    if FAULT == "stack" or size_of(disk) < size:
         fail(f"Open for lun '{disk['lun']}' failed")
     if FAULT == "other":
         stray = Path(os.environ["STAND_IN_OTHER"]).open("w")

@@ -12,7 +12,8 @@ Does not:
 Warm-up and stopping:
     Files and devices are filled by vdbench itself (``seekpct=eof``). The warm-up is a run of its own, ended by
     vdbench's ``monitor=`` file when the operations per second are steady. Every round is a run of its own; its first
-    second is in no average. Ctrl-C ends vdbench and its Java processes.
+    second is in no average. Ctrl-C ends vdbench and its Java processes. After ``kill -9`` of Leadline they go on until
+    the step is over.
 
 Misleads when:
     Java needs the CPU. Buckets of the histogram are wide: a percentile is between two bounds, never computed from
