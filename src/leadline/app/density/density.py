@@ -44,6 +44,7 @@ from leadline.app.measure import benching
 from leadline.app.measure.hosts import Host
 from leadline.app.measure.kept_runs import Kept, begun_run, host_facts, keeping
 from leadline.app.measure.rounds import SILENT, Carried, Carrier, Course, Progress, Talk, measure_rounds
+from leadline.app.measure.workloads import require_fio
 from leadline.benchmarks import fio
 from leadline.core.contracts.benchmark import Step
 from leadline.core.contracts.load_target import Target, TargetKind
@@ -124,6 +125,8 @@ def make_plan(request: DensityRequest) -> DensityPlan:
             expected="io" if request.hosts else f"one of {', '.join(KINDS)}",
             advice="Machines are loaded by fio; other instances are servers of their own on this machine.",
         )
+    if workload.kind == "io":
+        require_fio(workload, "Leave io_settings.tool out: instances are jobs of fio.")
     driver = benching.driver_of(workload)[1].META.program
     require_program(driver, f"{driver}, which makes the load")
     notes: list[str] = []

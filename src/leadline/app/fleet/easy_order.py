@@ -16,7 +16,8 @@ from leadline.app.fleet.offer import offer_of, refused_privileges, site_of
 from leadline.app.fleet.services import ServiceState, service_states
 from leadline.app.measure.easy import GIB, Choice, Easy, Storage, choose_machines, storage_at
 from leadline.app.measure.hosts import require_fio
-from leadline.app.measure.workloads import workload_of
+from leadline.app.measure.workloads import ONLY_FIO, workload_of
+from leadline.app.measure.workloads import require_fio as require_fio_load
 from leadline.app.read.importing import import_paths
 from leadline.collectors.vcenter import collect
 from leadline.core.contracts.collector import Access
@@ -121,7 +122,9 @@ def order_easy(wish: EasyWish, host: str, access: Callable[[], Access]) -> EasyO
 def _profiles(names: Sequence[str]) -> list[Workload]:
     profiles = [workload_of(name) for name in names]
     for profile in profiles:
-        if profile.kind != "io":
+        if profile.kind == "io":
+            require_fio_load(profile, ONLY_FIO)
+        else:
             raise UsageError(
                 f"workload {profile.name}",
                 found=f"kind {profile.kind}",

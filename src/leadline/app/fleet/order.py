@@ -11,7 +11,7 @@ from leadline.app.fleet.fleet import WorkerLoad
 from leadline.app.fleet.model import FleetPlan, Problem, of_privileges, plan_fleet
 from leadline.app.fleet.offer import offer_of, refused_privileges, site_of
 from leadline.app.measure.hosts import require_fio
-from leadline.app.measure.workloads import workload_of
+from leadline.app.measure.workloads import ONLY_FIO, workload_of
 from leadline.core.contracts.collector import Access
 from leadline.core.model.errors import LeadlineError, ToolError
 from leadline.core.model.workload import Workload, adjusted, profiles
@@ -107,6 +107,8 @@ def _of_load(file: FleetFile, load: WorkerLoad | None) -> Iterator[Problem]:
         return
     if load.workload.kind != "io":
         yield Problem(f"workload {load.workload.name}", f"kind {load.workload.kind}", "One of I/O: fio does no other.")
+    elif load.workload.tool != "fio":
+        yield Problem(f"workload {load.workload.name}", f"tool {load.workload.tool}", ONLY_FIO)
     largest = max((load.workload.working_set_bytes(stream) for stream in load.workload.io), default=0)
     if devices and largest > disks.size:
         problem = f"{largest / 2**30:.1f} GiB on disks of {disks.size / 2**30:.1f} GiB"

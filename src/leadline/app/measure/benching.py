@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from leadline.core.contracts.load_target import Target, TargetKind
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.finding import Diagnosis
-from leadline.core.model.result import Watch
+from leadline.core.model.result import Result, Watch
 from leadline.core.model.run import Run
 from leadline.core.model.workload import Workload
 from leadline.core.system.addresses import Address
@@ -171,7 +171,8 @@ class DriverCarrier:
                 expected=f"the report of {self.driver.META.program}",
                 advice="Look at its output.",
             )
-        return replace(self._carried(measured), results=tuple(results), checks=checks)
+        join = cast("Callable[[Sequence[Result]], tuple[Result, ...]]", getattr(self.driver, "joined", tuple))
+        return replace(self._carried(measured), results=join(results), checks=checks)
 
     def _carried(self, measured: Measured) -> Carried:
         return Carried(ticks=measured.ticks, commands=measured.commands, tool_version=measured.tool_version)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from leadline.app.measure.workloads import workload_of
+from leadline.app.measure.workloads import require_fio, workload_of
 from leadline.core.contracts.benchmark import Say
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.run import Run
@@ -212,6 +212,8 @@ def workload_in(guest: Guest, variant: dict[str, Any]) -> Workload:
     base_workload = (
         workload_of(given) if isinstance(given, str) else Workload.model_validate({"name": guest.name, **given})
     )
+    if base_workload.kind == "io":
+        require_fio(base_workload, "Leave io_settings.tool out: fio loads the disks of guests.")
     try:
         return varied(base_workload, variant)
     except ValueError as error:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
@@ -15,7 +15,7 @@ from leadline.benchmarks._fio import dax
 from leadline.core.contracts.benchmark import LoadPlan, Place, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
-from leadline.core.model.workload import Workload, find_workload, profiles
+from leadline.core.model.workload import IoSettings, Workload, find_workload, profiles
 from leadline.core.system.opened import printable
 from leadline.formats.iometer.configurations import configuration_text
 from leadline.formats.job_files import translate
@@ -23,6 +23,7 @@ from leadline.formats.translation import Fate, Translation
 
 MIB = 1024**2
 NOTES_SHOWN = 8
+ONLY_FIO = "Leave io_settings.tool out: workers are loaded by fio. `leadline bench run` drives vdbench on one machine."
 COLUMNS = 80
 
 
@@ -76,6 +77,33 @@ def require_fio(workload: Workload, advice: str) -> None:
             expected="I/O by fio, which loads this target",
             advice=advice,
         )
+
+
+def driven_by(workload: Workload, tool: str | None) -> Workload:
+    """The workload with another tool that makes its load; with None as it is.
+
+    Raises:
+        UsageError: it is no I/O, or there is no such tool of I/O.
+    """
+    if tool is None:
+        return workload
+    if workload.kind != "io":
+        raise UsageError(
+            f"--tool {tool[:40]}",
+            found=f"a workload of kind {workload.kind}",
+            expected="a workload of I/O",
+            advice="Leave it out. The tool of a database is set in the workload file, by database.tool.",
+        )
+    tools = get_args(IoSettings.model_fields["tool"].annotation)
+    if tool not in tools:
+        raise UsageError(
+            f"--tool {tool[:40]}",
+            found="no tool that loads disks",
+            expected=f"one of {', '.join(tools)}",
+            advice="`leadline bench run --help` shows an example.",
+        )
+    plain = workload.plain()
+    return Workload.model_validate({**plain, "io_settings": {**plain.get("io_settings", {}), "tool": tool}})
 
 
 def notes_in_short(workload: Workload) -> list[str]:

@@ -15,6 +15,8 @@ workload into runs of one real tool and does nothing of its own to the target:
     Removes what prepare made, and nothing else; safe to call twice.
 ``sources(plan) -> dict[str, Address]`` (optional)
     What to record while it is loaded besides the machine: collectors with their targets, as a server's DSN.
+``joined(results) -> tuple[Result, ...]`` (optional)
+    The results of a step's files as the run keeps them, where the tool spreads one result over several files.
 ``recording(plan, folder)`` and ``drop_caches(plan)`` (optional)
     Instead of the machine's own where the load runs on another: a context that records into the folder and yields the
     notes; what empties a page cache there, and returns notes.

@@ -227,6 +227,7 @@ def _block(text: object) -> int:
 class IoSettings(BaseModel):
     """What holds for all streams of a workload.
 
+    ``tool`` makes the load: fio, or vdbench where it is installed.
     ``engine`` is fio's: auto is io_uring or libaio, what is there. psync, mmap and libpmem have one request at a time,
     so jobs are multiplied by ``oio``; mmap goes through the page cache, libpmem needs a file on persistent memory.
     ``cpus`` (as 0-3,8) and ``numa_node`` bind the jobs, the latter their memory as well.
@@ -234,6 +235,7 @@ class IoSettings(BaseModel):
 
     model_config = _STRICT
 
+    tool: Literal["fio", "vdbench"] = "fio"
     engine: Literal["auto", "io_uring", "libaio", "psync", "mmap", "libpmem"] = "auto"
     buffered: bool = False
     verify: bool = False
@@ -436,6 +438,8 @@ class Workload(BaseModel):
     @property
     def tool(self) -> str | None:
         """The tool its section names, where it has a choice."""
+        if self.kind == "io":
+            return self.io_settings.tool
         return getattr(getattr(self, self.kind), "tool", None)
 
     def working_set_bytes(self, stream: Stream) -> int:

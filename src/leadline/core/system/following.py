@@ -29,6 +29,7 @@ class ToolCommand:
         variables: added to its environment.
         targets: what it works on: it runs in their folder and inherits them; without, where ``output`` is.
         descriptors: what stays open in it besides.
+        folders: where it writes files of its own besides its targets and the folder of ``output``.
     """
 
     words: Sequence[str]
@@ -37,6 +38,7 @@ class ToolCommand:
     variables: dict[str, str] = field(default_factory=dict, repr=False)
     targets: Targets | None = field(default=None, repr=False)
     descriptors: tuple[int, ...] = ()
+    folders: tuple[Path, ...] = ()
 
 
 def follow(
@@ -85,7 +87,7 @@ def started(load: ToolCommand) -> Iterator[tuple[subprocess.Popen[bytes], Callab
     with running(
         load.words, output=load.output, folder=folder, variables=load.variables, descriptors=descriptors
     ) as process:
-        yield process, _nothing if targets is None else targets.guard(process.pid, load.output.parent)
+        yield process, _nothing if targets is None else targets.guard(process.pid, load.output.parent, *load.folders)
 
 
 def _nothing() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from leadline.core.model.errors import ToolError
 
@@ -20,7 +22,8 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+|\d{2,}")
 class Tool:
     """A program: its name, how to ask its version, the Debian package or Go module, what is disabled without it.
 
-    ``shown`` is how its version stands in its answer; the first group, where it has one.
+    ``package`` is the address of a page where nobody may pass the program on. A program without ``ask`` is not asked
+    for its version. ``shown`` is how its version stands in its answer; the first group, where it has one.
     """
 
     name: str
@@ -45,17 +48,22 @@ class ToolState:
 
     @property
     def install(self) -> str:
-        """The command that installs it: Debian's and Ubuntu's, or Go's."""
-        return _installs(self.tool.package)
+        """The command that installs it: Debian's and Ubuntu's, or Go's; for a program by hand the page of it."""
+        return installs(self.tool.package)
 
 
 GO_TPC = "github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.12"
+VDBENCH_PAGE = "https://www.oracle.com/downloads/server-storage/vdbench-downloads.html"
+VDBENCH_VARIABLE = "LEADLINE_VDBENCH"
+# Variables that name the folder of a program which the user unpacks by hand, or the program in it.
+_VARIABLES = {"vdbench": VDBENCH_VARIABLE}
 TOOLS: tuple[Tool, ...] = (
     Tool("sadf", ("-V",), "sysstat", "reading binary sar files (sa*)"),
     Tool("pminfo", ("--version",), "pcp", "reading archives of PCP (NAME.meta)"),
     Tool("iostat", ("-V",), "sysstat", "recording the example incidents"),
     Tool("vmstat", ("-V",), "procps", "recording the example incidents"),
     Tool("fio", ("--version",), "fio", "loading disks (leadline bench, leadline probe)"),
+    Tool("vdbench", (), VDBENCH_PAGE, "loading disks with vdbench (bench run --tool vdbench)"),
     Tool("ioping", ("-v",), "ioping", "measuring the latency of single requests (bench run ioping)"),
     Tool("pgbench", ("--version",), "postgresql-contrib", "loading PostgreSQL; recording the example incidents"),
     Tool("postgres", ("--version",), "postgresql", "bench run --on new; recording the example incidents"),
@@ -81,12 +89,19 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
-def _installs(package: str) -> str:
+def installs(package: str) -> str:
+    """What brings a package: the command of Debian and Ubuntu, or of Go; where there is none, the page to go to."""
+    if "://" in package:
+        return f"Download it from {package}"
     return f"go install {package}" if "@" in package else f"apt-get install {package}"
 
 
 def find_program(name: str) -> str | None:
-    """Where a program is, or None."""
+    """Where a program is, or None; where its variable is set, in that folder alone."""
+    named = os.environ.get(_VARIABLES.get(name, ""))
+    if named:
+        folder = Path(named) if Path(named).is_dir() else Path(named).parent
+        return shutil.which(name, path=str(folder))
     return shutil.which(name) or shutil.which(name, path=_EXTRA_FOLDERS)
 
 
@@ -99,7 +114,7 @@ def require_program(name: str, purpose: str, package: str | None = None) -> str:
     path = find_program(name)
     if path is None:
         package = package or next((tool.package for tool in TOOLS if tool.name == name), None)
-        advice = _installs(package) if package else "`leadline doctor` says how to install it."
+        advice = installs(package) if package else "`leadline doctor` says how to install it."
         raise ToolError(name, found="not installed", expected=purpose, advice=advice)
     return path
 
@@ -107,8 +122,8 @@ def require_program(name: str, purpose: str, package: str | None = None) -> str:
 def examine(tool: Tool) -> ToolState:
     """Look for a tool and ask its version; never raises, never takes longer than a few seconds."""
     path = find_program(tool.name)
-    if path is None:
-        return ToolState(tool, None, None)
+    if path is None or not tool.ask:
+        return ToolState(tool, path, None)
     try:
         answer = subprocess.run(
             [path, *tool.ask], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False

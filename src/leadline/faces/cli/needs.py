@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from leadline.core.system.extras import EXTRAS, install_command
-from leadline.core.system.tools import TOOLS, ToolState, find_program
+from leadline.core.system.tools import TOOLS, ToolState, find_program, installs
 
 # A verb as it is typed, the part of it that is meant (empty: all of it), and the programs and Python modules it uses.
 VERB_NEEDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -24,6 +24,7 @@ VERB_NEEDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("collect linux", "ssh:// machines", ("asyncssh",)),
     ("probe", "", ("fio",)),
     ("bench run", "disks", ("fio",)),
+    ("bench run", "--tool vdbench", ("vdbench",)),
     ("bench run", "ioping", ("ioping",)),
     ("bench run", "pg-test-fsync", ("pg_test_fsync",)),
     ("bench run", "pgbench", ("pgbench", "psycopg")),
@@ -85,7 +86,7 @@ def needs(states: Mapping[str, ToolState]) -> Iterator[Need]:
                 continue
             state = states.get(name)
             is_present = find_program(name) is not None if state is None else state.is_present
-            yield Need(verb, purpose, name, "program", is_present, f"apt-get install {_PACKAGES[name]}")
+            yield Need(verb, purpose, name, "program", is_present, installs(_PACKAGES[name]))
 
 
 def _is_installed(module: str) -> bool:
@@ -109,7 +110,10 @@ def commands(listed: list[Need], states: Iterable[ToolState]) -> list[str]:
     """The fewest commands that bring all that is missing: one for programs, one for extras."""
     missing = [need for need in listed if not need.is_present]
     unused = {state.tool.package for state in states if not state.is_present}
-    packages = sorted(unused | {_PACKAGES[need.name] for need in missing if need.kind == "program"})
+    needed = {_PACKAGES[need.name] for need in missing if need.kind == "program"}
+    programs = sorted(name for name in unused | needed if "://" not in name)  # a page brings nothing by itself
+    packages = [name for name in programs if "@" not in name]
     extras = ",".join(sorted({EXTRAS[need.name][0] for need in missing if need.kind != "program"}))
     brought = [f"apt-get install {' '.join(packages)}"] if packages else []
-    return [*brought, *([install_command(extras)] if extras else [])]
+    modules = [installs(name) for name in programs if "@" in name]  # of Go
+    return [*brought, *([install_command(extras)] if extras else []), *modules]

@@ -42,6 +42,7 @@ def load_many(workload: Workload, hosts_file: Path, folder: str, destroy: tuple[
     """
     from leadline.app.bench.hosts import run_hosts
     from leadline.app.measure.hosts import HostsOptions, read_hosts, require_destroyable, require_fio
+    from leadline.app.measure.workloads import require_fio as refuse_other_tools
     from leadline.core.model.errors import UsageError
     from leadline.core.system.secret import Secret
     from leadline.faces.cli.consent import agree
@@ -56,6 +57,7 @@ def load_many(workload: Workload, hosts_file: Path, folder: str, destroy: tuple[
             expected="io",
             advice="On many hosts load is fio's; run others on one.",
         )
+    refuse_other_tools(workload, "Leave --tool and io_settings.tool out, or run it on one machine (bench run --on).")
     hosts = read_hosts(hosts_file, folder)
     require_fio()
     require_destroyable(workload, hosts, destroy)

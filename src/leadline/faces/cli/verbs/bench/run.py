@@ -75,6 +75,12 @@ def command(
     warm_up: Annotated[
         float | None, typer.Option("--warm-up", help="Seconds at most until steady.", show_default=False)
     ] = None,
+    tool: Annotated[
+        str | None,
+        typer.Option(
+            "--tool", help="Makes the load of disks: fio, or vdbench in LEADLINE_VDBENCH.", show_default=False
+        ),
+    ] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Whole runs one after the other, filled once.")] = 1,
     keep_as: Annotated[
         str | None, typer.Option("--keep", metavar="NAME", help="Keep it as a baseline.", show_default=False)
@@ -99,7 +105,7 @@ def command(
     """
     from leadline.app.measure.baselines import check_name, judge, keep
     from leadline.app.measure.benching import plan, run_repeated
-    from leadline.app.measure.workloads import workload_of
+    from leadline.app.measure.workloads import driven_by, workload_of
     from leadline.core.contracts.load_target import Target
     from leadline.core.model.errors import UsageError
     from leadline.faces.cli.running import talking
@@ -107,7 +113,7 @@ def command(
     from leadline.stores.runs import RunStore
 
     most = most_of(theoretical)
-    wanted = changed(workload_of(workload), "bench run", size, seconds, rounds, warm_up)
+    wanted = changed(driven_by(workload_of(workload), tool), "bench run", size, seconds, rounds, warm_up)
     if hosts is not None:
         _refuse_with_hosts(wal=wal, html=html, keep=keep_as, repeat=repeat > 1, fail_on_worse=fail_on_worse)
         named = () if destroy is None else (destroy,)
