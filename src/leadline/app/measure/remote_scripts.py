@@ -12,10 +12,17 @@ from leadline.collectors import linux
 from leadline.core.model.errors import ToolError
 from leadline.core.system.safety import RESERVE_SHARE
 
-# Words: the folder or device. Lines of key=value; a key may come several times.
+# Words: the folder or device; where vdbench is, if it is to make the load. Lines of key=value; a key may come several
+# times.
 CHECK = r"""
 p=$1
+v=$2
 PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin
+if [ -n "$v" ]; then
+    [ -d "$v" ] && v=$v/vdbench
+    v=$(command -v "$v" 2>/dev/null) && v=$(readlink -f -- "$v") && [ -f "$v" ] && [ -x "$v" ] && echo "vdbench=$v"
+    command -v java >/dev/null 2>&1 && echo "java=$(java -version 2>&1 | head -n 1)"
+fi
 echo "fio=$(fio --version 2>/dev/null | head -n 1)"
 echo "host=$(uname -n)"
 echo "kernel=$(uname -r)"
@@ -69,9 +76,9 @@ while read -r _; do date +%s.%N; done
 """
 
 # Words: folder or device, its path, its identity as `CHECK` says it, a name that is free, the length of each file.
-# Prints "ready SOCKET"; ends with its input. fio works where ``t0`` is the device, by a link to what was opened, or
-# where ``t0``, ``t1`` and so on are files in a folder that is made here and that nobody else may enter: no path at all.
-SERVE = r"""
+# It ends with its input. A load works where ``t0`` is the device, by a link to what was opened, or where ``t0``, ``t1``
+# and so on are files in a folder that is made here and that nobody else may enter: no path at all.
+TARGET = r"""
 PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin
 umask 077
 d=$(mktemp -d "${TMPDIR:-/tmp}/leadline-XXXXXX") || exit 1
@@ -81,6 +88,7 @@ own=
 finish() {
     trap '' HUP INT TERM PIPE
     trap - EXIT
+    [ -f "$d/load" ] && server=$(cat "$d/load")
     if [ -n "$server" ]; then
         for s in TERM KILL; do
             kill -"$s" -- "-$server" 2>/dev/null || kill -"$s" "$server" 2>/dev/null
@@ -118,6 +126,12 @@ else
         n=$((n + 1))
     done
 fi
+"""
+
+# The same, then fio's server; prints "ready SOCKET".
+SERVE = (
+    TARGET
+    + r"""
 session=
 command -v setsid >/dev/null 2>&1 && session=setsid
 $session fio --server="sock:$d/fio" </dev/null >"$d/said" 2>&1 &
@@ -130,6 +144,7 @@ done
 if [ -S "$d/fio" ]; then echo "ready $d/fio"; else echo "failed $(tail -n 1 "$d/said")"; exit 1; fi
 cat >/dev/null
 """
+)
 
 # Words: seconds between samples, then the files to copy; the format is that of `leadline collect linux`.
 SAMPLE = r"""
@@ -171,6 +186,8 @@ class RemoteFacts:
     identity: str = ""
     is_system: bool = False
     holds_server: bool = False
+    vdbench: str | None = None
+    java: str | None = None
 
 
 def read_check(text: str) -> RemoteFacts:
@@ -189,7 +206,7 @@ def read_check(text: str) -> RemoteFacts:
             "ssh", found="no answer to questions", expected="a POSIX shell", advice="Log in by hand and look."
         )
     one = {key: values[0] for key, values in values_by_key.items() if values[0]}
-    facts: dict[str, str] = {key: one[key] for key in ("host", "kernel", "machine", "cpu_count") if key in one}
+    facts: dict[str, str] = {key: one[key] for key in ("host", "kernel", "machine", "cpu_count", "java") if key in one}
     size = free = None
     if "space" in one:
         size, free = (1024 * int(word) for word in one["space"].split())
@@ -206,6 +223,8 @@ def read_check(text: str) -> RemoteFacts:
         identity=one.get("identity", ""),
         is_system="system" in one,
         holds_server="cluster" in one,
+        vdbench=one.get("vdbench"),
+        java=one.get("java"),
     )
 
 
@@ -221,15 +240,15 @@ def _user_of(values_by_key: dict[str, list[str]]) -> str | None:
     return "swap" if family & set(values_by_key.get("swapped", ())) else None
 
 
-def objection(checked: RemoteFacts, path: str, needed_bytes: int, *, destroy: bool) -> str | None:
-    """Why this target is not loaded; None when it may be.
+def objection(checked: RemoteFacts, path: str, needed_bytes: int, *, destroy: bool, tool: str = "fio") -> str | None:
+    """Why this target is not loaded by a tool; None when it may be.
 
     A device must be named to be overwritten, is refused while it is used, and a folder keeps a share of its space free.
     """
     need = f"{needed_bytes / 2**30:.2f} GiB"
     is_device, free = checked.kind == "device", _usable(checked)
     reasons = (
-        (checked.fio is None, "fio is not installed there"),
+        (tool == "fio" and checked.fio is None, "fio is not installed there"),
         (checked.kind is None, f"{path}: no such folder there; make it first"),
         (checked.kind == "file", f"{path}: a file; name its folder, or a device"),
         (checked.is_system, f"{path}: a system folder on that host; name a folder made for the load"),
