@@ -59,7 +59,26 @@ from leadline.core.system.processes import wait
 from leadline.core.system.safety import require_space, require_usable, usable
 from leadline.formats.vdbench.flatfile import average_of, has_bucket, joined, second_of
 
-__all__ = ["LINK", "META", "REPORTS", "clean", "joined", "load_of", "measure", "plan", "prepare", "tick_of"]
+__all__ = [
+    "LEAD_S",
+    "LINK",
+    "META",
+    "REPORTS",
+    "VdbenchDisk",
+    "clean",
+    "failure",
+    "fill_text",
+    "is_complete",
+    "joined",
+    "load_of",
+    "measure",
+    "only_stream",
+    "plan",
+    "prepare",
+    "run_text",
+    "tick_of",
+    "version_of",
+]
 
 META = BenchmarkMeta(program="vdbench", kind="io")
 

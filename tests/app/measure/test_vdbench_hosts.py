@@ -17,11 +17,13 @@ from pathlib import Path
 import pytest
 
 from leadline.app.bench.hosts import run_hosts
-from leadline.app.measure import vdbench_scripts
+from leadline.app.measure import remote_scripts
 from leadline.app.measure.hosts import Host, HostsOptions, HostsResult, load_hosts, require_loadable
+from leadline.app.measure.remote_hosts import MachineWish, _require_loadable
 from leadline.app.measure.remote_scripts import objection, read_check
-from leadline.core.model.errors import UsageError
+from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Workload, parse_workload
+from leadline.core.system.ssh import Login
 from leadline.core.system.tools import VDBENCH_VARIABLE
 from leadline.stores.runs import RunStore
 from tests import sshd
@@ -153,12 +155,7 @@ class TestVdbenchOverSsh:
         assert part in host.error
         assert list(bench.target.iterdir()) == []
 
-    def test_a_host_without_vdbench_or_java_is_not_loaded(self, bench: Bench) -> None:
-        (bench.folder / "bin" / "java").unlink()
-        error = bench.load().hosts[0].error
-        assert error is not None
-        if "no Java there" not in error:
-            pytest.skip("this machine has a Java of its own")
+    def test_a_host_without_vdbench_is_not_loaded(self, bench: Bench) -> None:
         (bench.folder / "vdbench50407" / "vdbench").unlink()
         error = bench.load().hosts[0].error
         assert error is not None
@@ -241,8 +238,8 @@ def _until_nothing_is_left(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("address", "path", "settings", "stream", "part"),
     [
-        ("db1", "/srv", "", "", "found a fio server"),
-        ("ssh://db1", "nbd://x/disk", "", "", "found an export"),
+        ("db1", "/srv", "", "", "a fio server, which starts no vdbench"),
+        ("ssh://db1", "nbd://x/disk", "", "", "an export; expected a folder"),
         ("ssh://db1", "/dev/sdb", ", buffered: true", "", "direct I/O, without which vdbench opens no device"),
         ("ssh://db1", "/srv", "", "think_time_s: 1", "stream oltp: think_time_s"),
     ],
@@ -267,6 +264,13 @@ def test_a_host_that_vdbench_loads_needs_no_fio() -> None:
     assert objection(checked, "/x", 1, destroy=False) == "fio is not installed there"
 
 
+def test_a_host_without_java_is_named_before_it_is_loaded(tmp_path: Path) -> None:
+    checked = read_check("vdbench=/opt/vdbench\nkind=folder\nwritable=yes\nspace=1000000 500000\nchecked=yes\n")
+    wish = MachineWish("/srv", destroy=False, name="n", sizes=(1,), samples=tmp_path / "s", vdbench="vdbench")
+    with pytest.raises(ToolError, match=r"db1: no Java there; expected .* Install it there"):
+        _require_loadable(Login("db1"), checked, wish)
+
+
 def test_the_scripts_are_posix() -> None:
-    for text in (vdbench_scripts.HOLD, vdbench_scripts.STEP, vdbench_scripts.REPORT):
+    for text in (remote_scripts.HOLD, remote_scripts.STEP, remote_scripts.REPORT):
         subprocess.run(["sh", "-n"], input=text, text=True, check=True)

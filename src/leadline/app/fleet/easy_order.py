@@ -112,7 +112,11 @@ def order_easy(wish: EasyWish, host: str, access: Callable[[], Access]) -> EasyO
     order = EasyOrder(wish, f"{wish.datastore} of {wish.cluster} at {host}", FleetPlan(spec))
     errors: list[LeadlineError] = []
     profiles: list[Workload] = []
-    for step in (lambda: profiles.extend(_profiles(wish)), lambda: _look(order, access())):
+    steps: tuple[Callable[[], object], ...] = (
+        lambda: profiles.extend(_profiles(wish)),
+        lambda: _look(order, access()),
+    )
+    for step in steps:
         try:
             step()
         except LeadlineError as error:

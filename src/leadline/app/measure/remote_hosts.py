@@ -15,8 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.app.measure.fio_gate import Reader, Writer
-from leadline.app.measure.remote_scripts import CHECK, CLOCK, SAMPLE, SAMPLED, SERVE, RemoteFacts, objection, read_check
-from leadline.app.measure.vdbench_scripts import HOLD
+from leadline.app.measure.remote_scripts import (
+    CHECK,
+    CLOCK,
+    HOLD,
+    SAMPLE,
+    SAMPLED,
+    SERVE,
+    RemoteFacts,
+    objection,
+    read_check,
+)
 from leadline.core.model.errors import ToolError
 from leadline.core.system.ssh import Login, answer, command_of, connect, reason
 

@@ -17,8 +17,6 @@ from leadline.app.measure.remote_hosts import RemoteMachine
 from leadline.app.measure.vdbench_servers import VdbenchFleet
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import vdbench
-from leadline.benchmarks._vdbench.parameters import LEAD_S, VdbenchDisk, fill_text, only_stream, run_text
-from leadline.benchmarks._vdbench.program import SCRIPT, version_of
 from leadline.core.contracts.benchmark import LoadPlan, Place, Step
 from leadline.core.contracts.importer import Request
 from leadline.core.model.errors import LeadlineError, UsageError
@@ -47,7 +45,7 @@ class VdbenchHosts:
 
     def __post_init__(self) -> None:
         """Look at the workload and the variable."""
-        object.__setattr__(self, "stream", only_stream(self.workload))
+        object.__setattr__(self, "stream", vdbench.only_stream(self.workload))
         named = os.environ.get(VDBENCH_VARIABLE)
         if named and _PLAIN.fullmatch(named) is None:
             raise UsageError(
@@ -56,7 +54,7 @@ class VdbenchHosts:
                 expected="a path from / of letters, digits and . _ - /, the same on every host",
                 advice=f"Unpack vdbench there on every host, for example {VDBENCH_VARIABLE}=/opt/vdbench50407.",
             )
-        object.__setattr__(self, "remote_program", named or SCRIPT)
+        object.__setattr__(self, "remote_program", named or vdbench.META.program)
 
     def require(self, targets: Sequence[tuple[str, str]]) -> None:
         """Refuse hosts that vdbench is not started on, and targets it does not open.
@@ -96,15 +94,15 @@ class VdbenchHosts:
 
     def fill_text(self, plan: LoadPlan) -> str:
         """Return the parameters that write every block of the target once."""
-        return fill_text(self._disk(plan))
+        return vdbench.fill_text(self._disk(plan))
 
     def step_text(self, plan: LoadPlan, step: Step) -> str:
         """Return the parameters of a step, which are those of `leadline bench run`."""
-        return run_text(self.stream, step, self._disk(plan))
+        return vdbench.run_text(self.stream, step, self._disk(plan))
 
-    def _disk(self, plan: LoadPlan) -> VdbenchDisk:
+    def _disk(self, plan: LoadPlan) -> vdbench.VdbenchDisk:
         (place,) = plan.places.values()
-        return VdbenchDisk(place.path, place.size_bytes, self.workload.io_settings.buffered)
+        return vdbench.VdbenchDisk(place.path, place.size_bytes, self.workload.io_settings.buffered)
 
     def clean_text(self, plan: LoadPlan) -> str:
         """Return nothing: what was made goes with the connection."""
@@ -113,7 +111,7 @@ class VdbenchHosts:
 
     def extra_s(self) -> float:
         """Seconds that vdbench leaves out of every average."""
-        return float(LEAD_S)
+        return float(vdbench.LEAD_S)
 
     def results(self, report: Path, name: str) -> tuple[list[Result], str | None]:
         """Return the reads and writes of a host's reports, under its name, or why there are none."""
@@ -127,7 +125,7 @@ class VdbenchHosts:
             return [], f"its report: {error.found}"
         if files and not average_of(_text_of(flat)):
             return [], "its report has no average"
-        version = version_of(_text_of(report.with_suffix(".txt")))
+        version = vdbench.version_of(_text_of(report.with_suffix(".txt")))
         loaded = []
         for result in vdbench.joined(results):
             operations = tuple(o for o in result.operations if o.name in ("read", "write") and o.count > 0)

@@ -12,9 +12,8 @@ from typing import Any
 
 from leadline.app.measure.fio_servers import LET_GO_S, Fleet, ServersStep
 from leadline.app.measure.remote_hosts import RemoteMachine
-from leadline.app.measure.vdbench_scripts import REPORT, STEP
+from leadline.app.measure.remote_scripts import REPORT, STEP
 from leadline.benchmarks import vdbench
-from leadline.benchmarks._vdbench.program import failure, is_complete
 from leadline.core.model.errors import LeadlineError
 from leadline.core.system.following import LATE_S
 from leadline.core.system.ssh import answer, command_of, reason
@@ -89,8 +88,8 @@ class _RemoteRun:
             return self.error
         if self.status is None:
             return "the connection to it was lost"
-        if self.status or not is_complete(self.talk.read_text(encoding="utf-8", errors="replace")):
-            return failure(self.talk, self.base.name).found
+        if self.status or not vdbench.is_complete(self.talk.read_text(encoding="utf-8", errors="replace")):
+            return vdbench.failure(self.talk, self.base.name).found
         return None
 
     async def send(self, text: str) -> None:

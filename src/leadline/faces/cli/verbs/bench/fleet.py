@@ -130,12 +130,6 @@ def command(
     --easy needs no file: it chooses all from what vCenter says, fills the disks, runs four profiles, reports whether
     deduplication, compression and encryption were on, and compares with the earlier easy run.
     """
-    from leadline.app.fleet.file import GUIDE, read_fleet
-    from leadline.app.fleet.order import prepare
-    from leadline.core.model.errors import UsageError
-    from leadline.faces.cli.passwords import password_of
-    from leadline.faces.cli.verbs.bench._fleet_plans import show_problems
-
     if clean:
         _clean(spec, password_file, json=json, quiet=quiet)
         return
@@ -170,6 +164,23 @@ def command(
         )
         run_easy_fleet(wish, asked, _talk(quiet=quiet))
         return
+    _from_file(spec, password_file, dry_run=dry_run, yes=yes, json=json, quiet=quiet)
+
+
+def _from_file(
+    spec: str | None, password_file: Path | None, *, dry_run: bool, yes: bool, json: bool, quiet: bool
+) -> None:
+    """Look at the fleet of a file; then show its plan, or make, load and remove it.
+
+    Raises:
+        UsageError: no file is named, or there is nobody to ask.
+    """
+    from leadline.app.fleet.file import GUIDE, read_fleet
+    from leadline.app.fleet.order import prepare
+    from leadline.core.model.errors import UsageError
+    from leadline.faces.cli.passwords import password_of
+    from leadline.faces.cli.verbs.bench._fleet_plans import show_problems
+
     if spec is None:
         raise UsageError("bench fleet", found="no file", expected="a fleet file, or --clean", advice=f"See {GUIDE}.")
     file = read_fleet(Path(spec))
