@@ -14,7 +14,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,17 +60,18 @@ def missing() -> str | None:
 
 
 @contextmanager
-def ssh_server(folder: Path) -> Iterator[Server]:
-    """Run one; its files are made in a folder."""
-    home, port = folder / "home", _free_port()
+def ssh_server(folder: Path, *, path: str = "", addresses: tuple[str, ...] = ("127.0.0.1",)) -> Iterator[Server]:
+    """Run one at some addresses; its files are made in a folder. ``path``: of a login, instead of the usual."""
+    home, port = folder / "home", _free_port(addresses)
     (home / ".ssh").mkdir(parents=True, mode=0o700)
     for name in (folder / "host_key", home / ".ssh" / "id_ed25519"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", name], check=True)
     public = (folder / "host_key.pub").read_text().split()
-    (home / ".ssh" / "known_hosts").write_text(f"[127.0.0.1]:{port} {public[0]} {public[1]}\n")
+    (home / ".ssh" / "known_hosts").write_text(
+        "".join(f"[{address}]:{port} {public[0]} {public[1]}\n" for address in addresses)
+    )
     shutil.copy(home / ".ssh" / "id_ed25519.pub", folder / "authorized")
     settings = {
-        "ListenAddress": f"127.0.0.1:{port}",
         "HostKey": folder / "host_key",
         "AuthorizedKeysFile": folder / "authorized",
         "PidFile": "none",
@@ -81,13 +82,17 @@ def ssh_server(folder: Path) -> Iterator[Server]:
         "PermitRootLogin": "prohibit-password",
         "LogLevel": "ERROR",
     }
-    (folder / "sshd_config").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
+    if path:
+        settings["SetEnv"] = f"PATH={path}"
+    lines = [f"ListenAddress {address}:{port}" for address in addresses]
+    lines += [f"{key} {value}" for key, value in settings.items()]
+    (folder / "sshd_config").write_text("\n".join([*lines, ""]))
     with (folder / "sshd.log").open("wb") as log:
         words = [str(program()), "-D", "-e", "-f", str(folder / "sshd_config")]
         process = subprocess.Popen(_as_user(words, folder), stdout=log, stderr=log, env=_libraries())
     try:
-        _wait(process, port, folder / "sshd.log")
-        yield Server(f"ssh://{getpass.getuser()}@127.0.0.1:{port}", port, home, process.pid)
+        _wait(process, (addresses[0], port), folder / "sshd.log")
+        yield Server(f"ssh://{getpass.getuser()}@{addresses[0]}:{port}", port, home, process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
@@ -109,17 +114,22 @@ def _libraries() -> dict[str, str]:
     return {**os.environ, "LD_LIBRARY_PATH": ":".join(sorted(found))}
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _free_port(addresses: tuple[str, ...]) -> int:
+    """A port that is free at all of the addresses."""
+    with ExitStack() as stack:
+        port = 0
+        for address in addresses:
+            probe = stack.enter_context(socket.socket())
+            probe.bind((address, port))
+            port = int(probe.getsockname()[1])
+        return port
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait(process: subprocess.Popen[bytes], address: tuple[str, int], log: Path) -> None:
     deadline = time.monotonic() + START_S
     while True:
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
+            if probe.connect_ex(address) == 0:
                 return
         assert process.poll() is None, log.read_text(errors="replace")
         assert time.monotonic() < deadline, "it does not listen"

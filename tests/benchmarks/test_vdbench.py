@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from leadline.app.fleet.fleet import WorkerLoad
 from leadline.app.measure.benching import DriverCarrier, capture_of, driver_of, plan, run
 from leadline.app.measure.guests import workload_in
 from leadline.app.measure.rounds import Talk
-from leadline.app.measure.workloads import ONLY_FIO, driven_by, workload_of
+from leadline.app.measure.workloads import BY_SSH, driven_by, workload_of
 from leadline.benchmarks import vdbench
 from leadline.benchmarks._vdbench.parameters import VdbenchDisk, run_text, whole_shares
 from leadline.benchmarks._vdbench.program import program_path
@@ -354,13 +355,17 @@ def test_the_average_is_read_from_every_generation_of_flat_files() -> None:
     assert has_bucket((seeds / "vdbench-histogram.html").read_text())
 
 
-def test_workers_and_guests_of_a_lab_are_loaded_by_fio_alone(tmp_path: Path) -> None:
+def test_fio_servers_and_guests_of_a_lab_are_loaded_by_fio_alone(tmp_path: Path) -> None:
     (tmp_path / "w.yaml").write_text("name: t\nio_settings: {tool: vdbench}\nio: [{block: 8k}]\n")
     file = read_fleet(ROOT / "examples" / "fleet.yaml")
     problems = list(order._of_load(file, WorkerLoad(workload(), file.load.paths, 8765, 7, 60.0)))
-    assert ("tool vdbench", ONLY_FIO) in {(problem.found, problem.advice) for problem in problems}
-    with pytest.raises(UsageError, match="expected I/O by fio"):
-        easy_order._profiles([str(tmp_path / "w.yaml")])
+    assert ("tool vdbench", BY_SSH) in {(problem.found, problem.advice) for problem in problems}
+    assert not list(order._of_load(file, WorkerLoad(workload(), file.load.paths, 22, 7, 60.0, ssh_user="bench")))
+    wish = easy_order.EasyWish("c", "d", "t", profiles=(str(tmp_path / "w.yaml"), "hci-8k-50-50"))
+    with pytest.raises(UsageError, match="expected --ssh-user"):
+        easy_order._profiles(wish)
+    profiles = easy_order._profiles(replace(wish, tool="vdbench", ssh_user="bench"))
+    assert {profile.tool for profile in profiles} == {"vdbench"}
     disks = {"adapters": [{"name": "a", "type": "nvme"}], "disks": [{"name": "d", "adapter": "a", "size": "64m"}]}
     load = {"workload": str(tmp_path / "w.yaml"), "disk": "d"}
     guest = Guest.model_validate({"name": "g", **disks, "load": load})

@@ -128,7 +128,7 @@ def main() -> None:
 
 
 def intervals(out: Path, given: dict[str, dict[str, str]], load: dict[str, str], run: dict[str, str]) -> None:
-    monitor = Path(given["monitor"]["monitor"])
+    monitor = Path(given["monitor"]["monitor"]) if "monitor" in given else out / "no-monitor"
     monitor.write_text("")
     name, warm = run["rd"], int(run["warmup"])
     rate = RATE if run["iorate"] == "max" else float(run["iorate"])

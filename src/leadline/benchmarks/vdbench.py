@@ -59,13 +59,32 @@ from leadline.core.system.processes import wait
 from leadline.core.system.safety import require_space, require_usable, usable
 from leadline.formats.vdbench.flatfile import average_of, has_bucket, joined, second_of
 
-__all__ = ["LINK", "META", "clean", "joined", "measure", "plan", "prepare"]
+__all__ = [
+    "LEAD_S",
+    "LINK",
+    "META",
+    "REPORTS",
+    "VdbenchDisk",
+    "clean",
+    "failure",
+    "fill_text",
+    "is_complete",
+    "joined",
+    "load_of",
+    "measure",
+    "only_stream",
+    "plan",
+    "prepare",
+    "run_text",
+    "tick_of",
+    "version_of",
+]
 
 META = BenchmarkMeta(program="vdbench", kind="io")
 
 ALIGN = 1024**2
 LINK = "t0"  # the target, as it is known among the open ones
-_REPORTS = ("flatfile.html", "histogram.html", "summary.html")
+REPORTS = ("flatfile.html", "histogram.html", "summary.html")
 _PLAIN_DEVICE = re.compile(r"/dev/[A-Za-z0-9/_.-]{1,200}")
 _PLAIN_FOLDER = re.compile(r"[A-Za-z0-9/_.-]{1,400}")
 _ODD = re.compile(r"[^A-Za-z0-9._-]")
@@ -170,13 +189,13 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
             monitor.write_text(END_RUN, encoding="ascii")  # its script passes no signal on to Java
         return True
 
-    ticks, _ = follow(load, elapsed_s(step) + LEAD_S, _tick_of, until_enough, lambda: failure(load.output, place.path))
+    ticks, _ = follow(load, elapsed_s(step) + LEAD_S, tick_of, until_enough, lambda: failure(load.output, place.path))
     talk = _text_of(load.output)
     files = _kept_reports(plan, folder, step.label)
     average = average_of(_text_of(files[0])) if files else {}
     if not average or not is_complete(talk):
         raise failure(load.output, place.path)
-    loads = () if is_ended else (_load_of(stream, average),)
+    loads = () if is_ended else (load_of(stream, average),)
     return Measured(files, tuple(ticks), (tuple(load.words),), version_of(talk), is_ended, loads)
 
 
@@ -249,11 +268,11 @@ def _kept_reports(plan: LoadPlan, folder: Path, label: str) -> tuple[Path, ...]:
     """Return the flat file of a step and its histogram, where there is one, copied to the folder of the run."""
     kept = folder / label
     kept.mkdir(exist_ok=True)
-    for name in _REPORTS:
+    for name in REPORTS:
         report = plan.targets.folder / label / name
         if report.is_file():
             shutil.copyfile(report, kept / name)
-    flat, histogram = kept / _REPORTS[0], kept / _REPORTS[1]
+    flat, histogram = kept / REPORTS[0], kept / REPORTS[1]
     if not flat.is_file():
         return ()
     if histogram.is_file() and not has_bucket(_text_of(histogram)):
@@ -265,14 +284,15 @@ def _text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
-def _tick_of(line: str) -> Tick | None:
+def tick_of(line: str) -> Tick | None:
+    """Return the measured second that a row of the console is of; None of every other line."""
     second = second_of(line)
     if second is None or second[0] <= LEAD_S:
         return None
     return Tick(float(second[0] - LEAD_S), second[1], second[2])
 
 
-def _load_of(stream: Stream, average: dict[str, float]) -> StreamLoad:
+def load_of(stream: Stream, average: dict[str, float]) -> StreamLoad:
     """Return what vdbench counted of a stream, from the average of its measured seconds."""
     nan = float("nan")
     seconds, rate = average["seconds"], average.get("rate", nan)

@@ -32,7 +32,8 @@ def show_hosts(done: HostsResult, most: Theoretical | None = None) -> None:
         if result.error is not None:
             wrapped(out, f"{result.host.address}: {result.error}", "failed ", style="yellow")
     shown = "  ".join(f"{name} {ms:.3g}" for name, (ms, _) in done.percentiles_ms().items())
-    wrapped(out, f"{done.per_s:,.0f} operations/s in all; pooled, ms: {shown or 'too few samples'}")
+    nothing = "not measured" if done.histogram is None else "too few samples"
+    wrapped(out, f"{done.per_s:,.0f} operations/s in all; pooled, ms: {shown or nothing}")
     if most is not None:
         good = [result for result in done.hosts if result.error is None]
         left = "" if len(good) == len(done.hosts) else f" (of the {len(good)} that did not fail)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from leadline.app.measure.hosts import Host, HostsOptions, HostsResult, host_result, load_hosts, require_fio
+from leadline.app.measure.hosts import Host, HostsOptions, HostsResult, host_result, load_hosts, require_loadable
 from leadline.app.measure.kept_runs import begun_run, keeping
 from leadline.core.model.run import Run
 from leadline.core.model.workload import Workload
@@ -26,15 +26,16 @@ def run_hosts(
     """Load many hosts; the run is kept after every round and whatever ends it.
 
     Raises:
-        ToolError: fio is missing here.
+        UsageError: the tool of the workload cannot load these hosts.
+        ToolError: fio is to load them, and is missing here.
         KeyboardInterrupt: passed on after every load was stopped; what was measured is kept.
     """
-    require_fio()
+    require_loadable(workload, hosts)
     run = begun_run(
         workload.name,
         workload.plain(),
         seed=seed,
-        tool="fio",
+        tool=workload.tool or "fio",
         target=hosts[0].address if len(hosts) == 1 else f"{len(hosts)} hosts",
         host={f"{host.address}{_TARGET}": host.path for host in hosts},
     )

@@ -5,19 +5,20 @@ Source: HCIBench 2.8, Easy Run (easy-run.rb): four profiles, one load per machin
 
 from __future__ import annotations
 
+import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from leadline.app.fleet.file import SSH_USER
 from leadline.app.fleet.fleet import WorkerLoad
 from leadline.app.fleet.model import FleetPlan, FleetSpec, Offer, Problem, TemplateFacts, of_privileges, plan_fleet
 from leadline.app.fleet.offer import offer_of, refused_privileges, site_of
 from leadline.app.fleet.services import ServiceState, service_states
 from leadline.app.measure.easy import GIB, Choice, Easy, Storage, choose_machines, storage_at
-from leadline.app.measure.hosts import require_fio
-from leadline.app.measure.workloads import ONLY_FIO, workload_of
-from leadline.app.measure.workloads import require_fio as require_fio_load
+from leadline.app.measure.hosts import hosts_tool
+from leadline.app.measure.workloads import driven_by, workload_of
 from leadline.app.read.importing import import_paths
 from leadline.collectors.vcenter import collect
 from leadline.core.contracts.collector import Access
@@ -26,6 +27,8 @@ from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.model.workload import Workload, adjusted
+from leadline.core.system.extras import require
+from leadline.core.system.ssh import SCHEME
 
 PROFILES = ("hci-4k-70-30", "hci-4k-read", "hci-8k-50-50", "hci-256k-write")
 MIB = 1024**2
@@ -41,6 +44,8 @@ class EasyWish:
         paths: in each worker, instead of the disks that are added.
         set_bytes: working set of each path.
         inventories: files that say what vCenter does not.
+        tool: what loads, instead of the tool of each profile.
+        ssh_user: who logs in to the workers, instead of fio's servers.
     """
 
     cluster: str
@@ -59,6 +64,9 @@ class EasyWish:
     address_wait_s: float = 600.0
     seed: int = 1
     inventories: tuple[Path, ...] = ()
+    tool: str | None = None
+    ssh_user: str | None = None
+    ssh_port: int = 22
 
 
 @dataclass(slots=True)
@@ -104,7 +112,11 @@ def order_easy(wish: EasyWish, host: str, access: Callable[[], Access]) -> EasyO
     order = EasyOrder(wish, f"{wish.datastore} of {wish.cluster} at {host}", FleetPlan(spec))
     errors: list[LeadlineError] = []
     profiles: list[Workload] = []
-    for step in (require_fio, lambda: profiles.extend(_profiles(wish.profiles)), lambda: _look(order, access())):
+    steps: tuple[Callable[[], object], ...] = (
+        lambda: profiles.extend(_profiles(wish)),
+        lambda: _look(order, access()),
+    )
+    for step in steps:
         try:
             step()
         except LeadlineError as error:
@@ -119,18 +131,25 @@ def order_easy(wish: EasyWish, host: str, access: Callable[[], Access]) -> EasyO
     return order
 
 
-def _profiles(names: Sequence[str]) -> list[Workload]:
-    profiles = [workload_of(name) for name in names]
+def _profiles(wish: EasyWish) -> list[Workload]:
+    """Return the profiles, each of which its tool can make on the workers."""
+    profiles = [driven_by(workload_of(name), wish.tool) for name in wish.profiles]
+    if wish.ssh_user is not None:
+        require("asyncssh")
+        if re.fullmatch(SSH_USER, wish.ssh_user) is None:
+            expected = "letters, digits and _ . -"
+            raise UsageError("--ssh-user", found="no plain name", expected=expected, advice="For example bench.")
     for profile in profiles:
-        if profile.kind == "io":
-            require_fio_load(profile, ONLY_FIO)
-        else:
+        tool = hosts_tool(profile)
+        if profile.tool == "vdbench" and wish.ssh_user is None:
             raise UsageError(
                 f"workload {profile.name}",
-                found=f"kind {profile.kind}",
-                expected="io",
-                advice="On workers load is fio's.",
+                found="tool vdbench, and workers reached by fio's server",
+                expected="--ssh-user, who logs in to the workers",
+                advice="vdbench is started over SSH. See docs/guides/fleet.md.",
             )
+        scheme = SCHEME if wish.ssh_user is not None else ""
+        tool.require([(f"{scheme}worker", path) for path in wish.paths or (DEVICES,)])
     return profiles
 
 
@@ -196,7 +215,8 @@ def planned_easy(order: EasyOrder, storage: Storage, offer: Offer) -> FleetPlan:
     plan = plan_fleet(_spec(order, easy.machine_count, count, easy.disk_bytes), offer)
     plan.problems += _of_paths(paths, easy, wish)
     workload = workload_of(PROFILES[0])
-    order.load = WorkerLoad(workload, paths, wish.fio_port, wish.seed, wish.address_wait_s)
+    port = wish.fio_port if wish.ssh_user is None else wish.ssh_port
+    order.load = WorkerLoad(workload, paths, port, wish.seed, wish.address_wait_s, ssh_user=wish.ssh_user or "")
     return plan
 
 

@@ -177,8 +177,8 @@ def run_easy(report: EasyReport, talk: FleetTalk, store: RunStore) -> None:
 def _measure_all(report: EasyReport, hosts: Sequence[Host], talk: FleetTalk, store: RunStore) -> None:
     workloads = report.order.workloads
     size = max(workload.working_set_bytes(stream) for workload in workloads for stream in workload.io)
-    with scratch_folder("fleet") as folder:
-        failed = fill_devices(hosts, size, folder, talk.say)
+    with scratch_folder("fleet") as folder:  # over SSH the tool of each profile fills what it loads
+        failed = fill_devices([host for host in hosts if not host.is_ssh], size, folder, talk.say)
     if failed:
         name, why = next(iter(failed.items()))
         raise ToolError(f"worker {name}", found=why, expected="a filled disk", advice="See docs/guides/fleet.md.")
@@ -197,7 +197,12 @@ def _measure(
     order = report.order
     seed = order.wish.seed
     begun = begun_run(
-        workload.name, workload.plain(), seed=seed, tool="fio", target=order.target, host=run_conditions(order)
+        workload.name,
+        workload.plain(),
+        seed=seed,
+        tool=workload.tool or "fio",
+        target=order.target,
+        host=run_conditions(order),
     )
     with keeping(replace(begun, id=run_id), store) as kept:
 
@@ -205,7 +210,11 @@ def _measure(
             kept.run = _with(kept.run, order, done)
             store.save(kept.run, running=True)
 
-        options = HostsOptions(keep=keep, is_filled=True)
+        options = HostsOptions(
+            keep=keep,
+            is_filled=not any(host.is_ssh for host in hosts),
+            destroy=tuple(host.path for host in hosts if host.is_blank),
+        )
         done = load_hosts(workload, hosts, store.files_of(run_id), seed=seed, say=talk.say, options=options)
         kept.state = "failed" if any(host.error is not None for host in done.hosts) else "done"
     return ProfileResult(kept.run, done, worker_parts(done.hosts), _compared(report, kept, store))

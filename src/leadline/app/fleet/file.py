@@ -20,6 +20,7 @@ from leadline.core.system.addresses import host_name
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 _Port = Annotated[int, Field(ge=1, le=65535)]
+SSH_USER = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"  # a name that is no part of an address
 WHAT, GUIDE = "a fleet file", "docs/guides/fleet.md"
 PASSWORD_FAULT = "a password does not belong in this file: name a password_file, or set LEADLINE_PASSWORD"
 
@@ -85,7 +86,10 @@ class Disks(BaseModel):
 
 
 class FleetLoad(BaseModel):
-    """What each worker does: a shipped workload or a file beside this one, and where in the worker."""
+    """What each worker does: a shipped workload or a file beside this one, and where in the worker.
+
+    With ``ssh_user`` workers are reached over SSH, and need no fio server.
+    """
 
     model_config = _STRICT
 
@@ -97,6 +101,8 @@ class FleetLoad(BaseModel):
     rounds: Annotated[int | None, Field(ge=1, le=100)] = None
     seed: int = 1
     fio_port: _Port = 8765
+    ssh_user: Annotated[str, Field(pattern=f"^{SSH_USER}$")] | None = None
+    ssh_port: _Port = 22
 
     @field_validator("paths", mode="before")
     @classmethod

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from leadline.app.fleet import vcenter
 from leadline.app.fleet.model import FleetPlan
 from leadline.app.fleet.offer import VcenterSite, site_of
-from leadline.app.measure.hosts import Host, HostResult, HostsResult, load_hosts
+from leadline.app.measure.hosts import Host, HostResult, HostsOptions, HostsResult, load_hosts
 from leadline.app.measure.kept_runs import begun_run, keeping
 from leadline.core.contracts.collector import Access
 from leadline.core.io.outputs import process_start
@@ -42,7 +42,10 @@ CONNECTS, RECONNECT_S = 3, 3.0  # tries to reach vCenter for the removal
 
 @dataclass(frozen=True, slots=True)
 class WorkerLoad:
-    """What the workers do: workload, folders or devices of each, the port of their fio servers, how long to wait."""
+    """What the workers do: workload, folders or devices of each, the port that answers, how long to wait.
+
+    The port is that of fio's servers, or of SSH where ``ssh_user`` says who logs in.
+    """
 
     workload: Workload
     paths: tuple[str, ...]
@@ -51,6 +54,12 @@ class WorkerLoad:
     address_wait_s: float
     parallel: int = 4
     keep_going: bool = False
+    ssh_user: str = ""
+
+    @property
+    def service(self) -> str:
+        """What answers at the port."""
+        return "SSH" if self.ssh_user else "fio --server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +177,7 @@ def _make(job: FleetJob, done: FleetDone, stop: Event) -> dict[str, str]:
         machines = {worker.name: vcenter.find(site, journal, worker) for worker in created}
         machines = {name: machine for name, machine in machines.items() if machine is not None}
         wait_s, port = job.load.address_wait_s, job.load.port
-        job.talk.say(f"waiting for addresses, and fio at port {port}")
+        job.talk.say(f"waiting for addresses, and {job.load.service} at port {port}")
         answers = vcenter.addresses(site, machines, vcenter.Patience(wait_s, port, stop), job.talk.worker)
     addresses = {name: answer.address for name, answer in answers.items() if answer.answers}
     for name in work:
@@ -183,7 +192,7 @@ def _make(job: FleetJob, done: FleetDone, stop: Event) -> dict[str, str]:
 def _why_unreachable(answer: vcenter.ReportedAddress | None, load: WorkerLoad) -> str:
     if answer is None:
         return f"no address within {load.address_wait_s:.0f} s"
-    return f"nothing answers at {answer.address} port {load.port}, where fio --server should"
+    return f"nothing answers at {answer.address} port {load.port}, where {load.service} should"
 
 
 def _apart(addresses: dict[str, str], done: FleetDone) -> None:
@@ -238,8 +247,10 @@ def _load(
         done.run_id = kept.run.id
         for name in sorted(addresses):
             talk.worker(name, "loading")
-        done.names, done.hosts = names, load_hosts(load.workload, hosts, folder, seed=load.seed, say=talk.say)
-        results = tuple(_result(name, host) for name, host in zip(names, done.hosts.hosts, strict=True))
+        options = HostsOptions(destroy=tuple(host.path for host in hosts if host.is_blank))
+        done.hosts = load_hosts(load.workload, hosts, folder, seed=load.seed, say=talk.say, options=options)
+        done.names = names
+        results = tuple(_result(kept.run.tool, name, host) for name, host in zip(names, done.hosts.hosts, strict=True))
         notes = [
             f"{placement.name} on {placement.host.name}, {placement.datastore.name}"
             for placement in plan.placements
@@ -252,14 +263,16 @@ def _load(
 
 
 def _run(load: WorkerLoad, target: str) -> Run:
-    return begun_run(load.workload.name, load.workload.plain(), seed=load.seed, tool="fio", target=target)
+    return begun_run(
+        load.workload.name, load.workload.plain(), seed=load.seed, tool=load.workload.tool or "fio", target=target
+    )
 
 
 def worker_hosts(addresses: dict[str, str], load: WorkerLoad) -> list[Host]:
     """Return what is loaded: every path of every worker, under the worker's name."""
     return [
         Host(
-            client_address(address, load.port),
+            ssh_address(load.ssh_user, address, load.port) if load.ssh_user else client_address(address, load.port),
             path,
             is_blank=path.startswith("/dev/"),
             label=f"{name} {path}" if len(load.paths) > 1 else name,
@@ -280,15 +293,25 @@ def client_address(address: str, port: int) -> str:
     return f"{'ip6:' if ':' in address else ''}{address},{port}"
 
 
-def _result(name: str, host_result: HostResult) -> Result:
+def ssh_address(user: str, address: str, port: int) -> str:
+    """As a host reached over SSH is named.
+
+    >>> ssh_address("bench", "192.0.2.7", 22), ssh_address("bench", "2001:db8::7", 2222)
+    ('ssh://bench@192.0.2.7:22', 'ssh://bench@[2001:db8::7]:2222')
+    """
+    return f"ssh://{user}@{f'[{address}]' if ':' in address else address}:{port}"
+
+
+def _result(tool: str, name: str, host_result: HostResult) -> Result:
     """A worker's requests of all rounds and streams as one operation."""
     histogram = host_result.histogram
-    if histogram is None:
-        return Result(tool="fio", job=name, operations=(), error_count=1)
+    if host_result.per_s != host_result.per_s:
+        return Result(tool=tool, job=name, operations=(), error_count=1)
+    count = float("nan") if histogram is None else float(histogram.total)
     return Result(
-        tool="fio",
+        tool=tool,
         job=name,
-        operations=(Operation("io", host_result.per_s, count=float(histogram.total), histogram=histogram),),
+        operations=(Operation("io", host_result.per_s, count=count, histogram=histogram),),
         error_count=int(host_result.error is not None),
     )
 

@@ -10,12 +10,15 @@ from leadline.app.fleet.file import FleetFile, FleetLoad
 from leadline.app.fleet.fleet import WorkerLoad
 from leadline.app.fleet.model import FleetPlan, Problem, of_privileges, plan_fleet
 from leadline.app.fleet.offer import offer_of, refused_privileges, site_of
-from leadline.app.measure.hosts import require_fio
-from leadline.app.measure.workloads import ONLY_FIO, workload_of
+from leadline.app.measure.fio_hosts import require_fio
+from leadline.app.measure.hosts import hosts_tool
+from leadline.app.measure.workloads import BY_SSH, workload_of
 from leadline.core.contracts.collector import Access
 from leadline.core.model.errors import LeadlineError, ToolError
 from leadline.core.model.workload import Workload, adjusted, profiles
+from leadline.core.system.extras import require
 from leadline.core.system.secret import Secret
+from leadline.core.system.ssh import SCHEME
 
 DEVICES = "/dev/"
 _NOT_ASKED = "What vCenter has could not be looked at; more may speak against it."
@@ -65,25 +68,37 @@ def prepare(file: FleetFile, folder: Path, password: Callable[[], Secret]) -> Pr
 def _load(file: FleetFile, folder: Path) -> tuple[WorkerLoad | None, list[LeadlineError]]:
     wrong: list[LeadlineError] = []
     try:
-        require_fio()
-    except ToolError as error:
-        wrong.append(error)
-    try:
         name = file.load.workload
         workload = workload_of(name if name in profiles() else str(folder / name))
     except LeadlineError as error:
-        return None, [*wrong, error]
+        return None, [error]
     load = file.load
+    for needed in _needs(workload, load):
+        try:
+            needed()
+        except LeadlineError as error:
+            wrong.append(error)
     worker_load = WorkerLoad(
         timed(workload, load),
         load.paths,
-        load.fio_port,
+        load.fio_port if load.ssh_user is None else load.ssh_port,
         load.seed,
         file.address_wait_s,
         file.clones_at_a_time,
         file.keep_going,
+        load.ssh_user or "",
     )
     return worker_load, wrong
+
+
+def _needs(workload: Workload, load: FleetLoad) -> Iterator[Callable[[], object]]:
+    """What must be here, or hold, for the tool of a workload."""
+    if load.ssh_user is not None:
+        yield lambda: require("asyncssh")
+    if workload.tool != "vdbench":
+        yield require_fio
+    elif load.ssh_user is not None:
+        yield lambda: hosts_tool(workload).require([(f"{SCHEME}worker", path) for path in load.paths])
 
 
 def timed(workload: Workload, load: FleetLoad) -> Workload:
@@ -106,9 +121,11 @@ def _of_load(file: FleetFile, load: WorkerLoad | None) -> Iterator[Problem]:
     if load is None:
         return
     if load.workload.kind != "io":
-        yield Problem(f"workload {load.workload.name}", f"kind {load.workload.kind}", "One of I/O: fio does no other.")
-    elif load.workload.tool != "fio":
-        yield Problem(f"workload {load.workload.name}", f"tool {load.workload.tool}", ONLY_FIO)
+        yield Problem(
+            f"workload {load.workload.name}", f"kind {load.workload.kind}", "One of I/O: workers do no other."
+        )
+    elif load.workload.tool != "fio" and not load.ssh_user:
+        yield Problem(f"workload {load.workload.name}", f"tool {load.workload.tool}", BY_SSH)
     largest = max((load.workload.working_set_bytes(stream) for stream in load.workload.io), default=0)
     if devices and largest > disks.size:
         problem = f"{largest / 2**30:.1f} GiB on disks of {disks.size / 2**30:.1f} GiB"

@@ -1,31 +1,31 @@
-"""Use case: the same I/O load on many machines at once, through fio's own servers, pooled and compared.
+"""Use case: the same I/O load on many machines at once, by fio's servers or by vdbench, pooled and compared.
 
-Machines are fio servers that already run, or are reached over SSH, where one is started for the time of the run.
+What is of one tool alone is in `FioHosts` and `VdbenchHosts`; everything else is the same for both. Machines are fio
+servers that already run, or are reached over SSH, where one is started for the time of the run.
 Percentiles of all machines are those of the pooled samples: averaging them hides the slow one.
 """
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
+from leadline.app.measure.fio_hosts import FioHosts
 from leadline.app.measure.fio_servers import Fleet, ServersStep
-from leadline.app.measure.honouring import broken_or_none
-from leadline.app.measure.remote_hosts import MachineWish
+from leadline.app.measure.remote_hosts import MachineWish, RemoteMachine
 from leadline.app.measure.rounds import WARM_UP, Carried, Course, Progress, measure_rounds
-from leadline.app.read.importing import import_paths
+from leadline.app.measure.vdbench_hosts import VdbenchHosts
 from leadline.benchmarks import fio
 from leadline.core.contracts import benchmark
 from leadline.core.contracts.benchmark import LoadPlan, Place
-from leadline.core.contracts.importer import Request
 from leadline.core.contracts.load_target import Target
-from leadline.core.model.errors import InputError, LeadlineError, UsageError
+from leadline.core.model.errors import InputError, UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Result, Tick, Watch
 from leadline.core.model.run import Round, Run, percentiles
@@ -36,8 +36,6 @@ from leadline.core.system.opened import is_text, printable
 from leadline.core.system.safety import require_named, system_place
 from leadline.core.system.secret import Secret, possible, remember
 from leadline.core.system.ssh import SCHEME, parse_login
-from leadline.core.system.tools import require_program
-from leadline.formats.fio.load import last_report, loads_of
 
 OUTLIER = 3.0  # Judgement: a machine whose p95 is three times the median of all, or a third of its rate
 TOGETHER = 0.95  # Judgement: share of a round in which all ran, below which a rate of all is not one of all together
@@ -133,7 +131,9 @@ class HostsResult:
 
     @property
     def histogram(self) -> Histogram | None:
-        """The requests of all machines."""
+        """The requests of all machines; None where one that did some has no histogram of them."""
+        if any(host.histogram is None and host.per_s == host.per_s for host in self.hosts):
+            return None
         parts = [host.histogram for host in self.hosts if host.histogram is not None]
         return Histogram.merged(parts) if parts else None
 
@@ -263,6 +263,79 @@ def require_remote(host: Host) -> None:
         )
 
 
+class HostsTool(Protocol):
+    """What a tool is to many hosts: its files for each step, and what its reports say.
+
+    Attributes:
+        remote_program: what is looked for on a host reached over SSH besides fio; empty for fio.
+        align: working sets are multiples of so many bytes.
+    """
+
+    @property
+    def remote_program(self) -> str:
+        """Folder or name of the program there."""
+
+    @property
+    def align(self) -> int:
+        """Bytes."""
+
+    def require(self, targets: Sequence[tuple[str, str]]) -> None:
+        """Refuse addresses and targets that the tool cannot load, before any is reached."""
+
+    def fleet(self, addresses: Sequence[str], folder: Path) -> Fleet:
+        """The hosts as the tool reaches them."""
+
+    def placed(self, plan: LoadPlan, machine: RemoteMachine) -> LoadPlan:
+        """The plan of a host reached over SSH, once it was looked at."""
+
+    def fill_text(self, plan: LoadPlan) -> str:
+        """What fills the target; empty for nothing."""
+
+    def step_text(self, plan: LoadPlan, step: benchmark.Step) -> str:
+        """What loads it for a step."""
+
+    def clean_text(self, plan: LoadPlan) -> str:
+        """What removes what was made, where no connection does it; empty for nothing."""
+
+    def extra_s(self) -> float:
+        """Seconds that a step takes beside its own."""
+
+    def results(self, report: Path, name: str) -> tuple[list[Result], str | None]:
+        """Results of a host under its name, or why there are none."""
+
+    def ticks(self, done: ServersStep) -> list[Tick]:
+        """Operations of all hosts per second."""
+
+    def broken(self, report: Path) -> str | None:
+        """Which key was not honoured."""
+
+
+def hosts_tool(workload: Workload, *, raw_latencies: bool = False) -> HostsTool:
+    """Return the tool that loads many hosts as a workload asks.
+
+    Raises:
+        UsageError: the workload is none of I/O, or vdbench cannot do what it asks.
+    """
+    if workload.kind != "io":
+        raise UsageError(
+            f"workload {workload.name}",
+            found=f"kind {workload.kind}",
+            expected="io",
+            advice="On many hosts disks are loaded; run other loads on one.",
+        )
+    return VdbenchHosts(workload) if workload.tool == "vdbench" else FioHosts(workload, raw_latencies)
+
+
+def require_loadable(workload: Workload, hosts: Iterable[Host]) -> None:
+    """Refuse what the tool of a workload cannot do on these hosts, before any is reached.
+
+    Raises:
+        UsageError: a key, an address or a target that the tool does not take.
+        ToolError: fio is to load them, and is missing here.
+    """
+    hosts_tool(workload).require([(host.address, host.path) for host in hosts])
+
+
 def load_hosts(  # the public way in
     workload: Workload,
     hosts: Sequence[Host],
@@ -275,14 +348,16 @@ def load_hosts(  # the public way in
     """Fill, load and clean all machines together; those that fail are kept apart with the reason.
 
     Raises:
+        UsageError: the tool of the workload cannot load these hosts.
         ToolError: fio is missing here.
         KeyboardInterrupt: passed on after every load was stopped and what was measured was kept.
     """
-    require_fio()
+    tool = hosts_tool(workload, raw_latencies=options.raw_latencies)
+    tool.require([(host.address, host.path) for host in hosts])
     for host in hosts:
         require_remote(host)
-    fleet = Fleet([host.address for host in hosts], folder)
-    work = _Work(workload, tuple(hosts), fleet, folder, say, options)
+    fleet = tool.fleet([host.address for host in hosts], folder)
+    work = _Work(workload, tuple(hosts), _Reached(tool, fleet, folder), say, options)
     try:
         with fleet:
             try:
@@ -298,6 +373,15 @@ def load_hosts(  # the public way in
     return done
 
 
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """The tool of a run, its hosts, and the folder that is kept."""
+
+    tool: HostsTool
+    fleet: Fleet
+    folder: Path
+
+
 class _Work:
     """One run under way."""
 
@@ -305,16 +389,19 @@ class _Work:
         self,
         workload: Workload,
         hosts: tuple[Host, ...],
-        fleet: Fleet,
-        folder: Path,
+        reached: _Reached,
         say: Callable[[str], None],
         options: HostsOptions,
     ) -> None:
-        self._workload, self._hosts, self._fleet, self._folder = workload, hosts, fleet, folder
+        self._workload, self._hosts = workload, hosts
+        self._tool, self._fleet, self._folder = reached.tool, reached.fleet, reached.folder
         self._say, self._options = say, options
         token = secrets.token_hex(3)  # machines may share a folder
         self._tokens = [f"{token}-{i + 1}" for i in range(len(hosts))]
-        self._plans = [_plan(workload, host, host_token) for host, host_token in zip(hosts, self._tokens, strict=True)]
+        self._plans = [
+            _plan(workload, host, host_token, self._tool.align)
+            for host, host_token in zip(hosts, self._tokens, strict=True)
+        ]
         self._errors: dict[int, str] = {}
         self._notes: dict[int, list[str]] = defaultdict(list)
         self._touched: set[int] = set()
@@ -337,14 +424,14 @@ class _Work:
                         _made_name(self._tokens[index]),
                         tuple(place.size_bytes for place in places),
                         self._folder / f"linux-{index + 1}.txt",
+                        vdbench=self._tool.remote_program,
                     ),
                 )
         if wishes:
             self._say(f"logging in to {_count(len(wishes))}")
         self._errors.update(self._fleet.reach(wishes))
         for index, machine in self._fleet.machines.items():
-            if machine.checked.kind == "device":
-                self._plans[index] = _device_plan(self._plans[index])
+            self._plans[index] = self._tool.placed(self._plans[index], machine)
 
     def fill(self) -> None:
         """Fill what reads would find empty."""
@@ -352,7 +439,7 @@ class _Work:
         if not live:
             return
         self._say(f"filling on {_count(len(live))}")
-        jobs = {index: _fill_job(self._plans[index]) for index in live}
+        jobs = {index: self._tool.fill_text(self._plans[index]) for index in live}
         self._touched |= jobs.keys()
         self._step("fill", {index: job for index, job in jobs.items() if job}, FILL_S)
 
@@ -374,22 +461,20 @@ class _Work:
         if not live:
             return None
         self._say(f"{step.label} on {_count(len(live))}, {step.duration_s:.0f} s")
-        jobs = {i: self._job(replace(step, seed=step.seed + i), self._plans[i]) for i in live}
-        done = self._step(step.label, jobs, step.duration_s + fio.late_s(self._workload) - fio.LATE_S)
+        jobs = {i: self._tool.step_text(self._plans[i], replace(step, seed=step.seed + i)) for i in live}
+        done = self._step(step.label, jobs, step.duration_s + self._tool.extra_s())
+        ticks = tuple(self._tool.ticks(done))
         if step.label == WARM_UP:
-            return Carried(ticks=tuple(_ticks(done)), is_cut=done.interrupted)
-        ticks = () if self._options.raw_latencies else tuple(_ticks(done))
+            return Carried(ticks=ticks, is_cut=done.interrupted)
         return Carried(tuple(self._results(step.label, done)), ticks, is_cut=done.interrupted)
-
-    def _job(self, step: benchmark.Step, plan: LoadPlan) -> str:
-        log_options = ["write_lat_log"] if self._options.raw_latencies else ["write_iops_log", "log_avg_msec"]
-        values = {"write_lat_log": step.label, "write_iops_log": step.label, "log_avg_msec": "1000"}
-        lines = "\n".join(f"{name}={values[name]}" for name in log_options)
-        return fio.job_file(plan, step).replace("[global]", f"[global]\n{lines}", 1)
 
     def clean(self) -> None:
         """Remove what was made; what is behind SSH goes with the server there."""
-        jobs = {index: _clean_job(self._plans[index]) for index in sorted(self._touched) if index not in self._ssh()}
+        jobs = {
+            index: self._tool.clean_text(self._plans[index])
+            for index in sorted(self._touched)
+            if index not in self._ssh()
+        }
         jobs = {index: job for index, job in jobs.items() if job}
         if jobs:
             self._say("removing what was made")
@@ -417,7 +502,7 @@ class _Work:
         results: list[Result] = []
         ran: dict[int, float] = {}
         for index, report in done.reports.items():
-            reported, error = _results(report, self._hosts[index].name)
+            reported, error = self._tool.results(report, self._hosts[index].name)
             if error is not None and not done.interrupted:
                 self._errors[index] = f"{label}: {error}"
             results += reported
@@ -433,8 +518,7 @@ class _Work:
 
     def _require_load(self, label: str, index: int, report: Path) -> None:
         """Set a machine apart whose load was not the one that was asked for."""
-        last = last_report(report)
-        broken = None if last is None else broken_or_none(self._workload, loads_of(last))
+        broken = self._tool.broken(report)
         if broken is not None:
             self._errors.setdefault(index, f"{label}: another load ran: {broken}")
 
@@ -454,26 +538,30 @@ class _Work:
 
 
 def host_result(host: Host, rounds: Iterable[Round], error: str | None) -> HostResult:
-    """What one machine did in all rounds it took part in: rates averaged, histograms merged."""
+    """What one machine did in all rounds it took part in: rates averaged, histograms merged if every round has them."""
     each = [[o for r in part.results if r.host == host.name for o in r.operations] for part in rounds]
     each = [operations for operations in each if operations]
-    histograms = [o.histogram for part in each for o in part if o.histogram is not None and o.histogram.total]
-    if not histograms:
+    if not each:
         return HostResult(host, float("nan"), None, error)
+    histograms = [o.histogram for part in each for o in part if o.histogram is not None and o.histogram.total]
+    is_whole = all(o.histogram is not None for part in each for o in part)  # else its latency is not measured
     rate, size = (
         float(np.mean([sum(getattr(o, name) for o in part) for part in each])) for name in ("per_s", "bytes_per_s")
     )
-    return HostResult(host, rate, Histogram.merged(histograms), error, size)
+    return HostResult(host, rate, Histogram.merged(histograms) if histograms and is_whole else None, error, size)
 
 
 def _count(hosts: int) -> str:
     return "1 host" if hosts == 1 else f"{hosts} hosts"
 
 
-def _plan(workload: Workload, host: Host, token: str) -> LoadPlan:
+def _plan(workload: Workload, host: Host, token: str, align: int) -> LoadPlan:
     places = {}
     for number, stream in enumerate(workload.io):
-        is_new_file, size = "://" not in host.path and not host.is_blank, workload.working_set_bytes(stream)
+        is_new_file, size = (
+            "://" not in host.path and not host.is_blank,
+            -(-workload.working_set_bytes(stream) // align) * align,
+        )
         path, link = host.path, ""
         if is_new_file and host.is_ssh:  # the script there makes the folder, and fio works in it
             link = f"t{number}"
@@ -486,84 +574,3 @@ def _plan(workload: Workload, host: Host, token: str) -> LoadPlan:
 
 def _made_name(token: str) -> str:
     return f"leadline-bench-{token}"
-
-
-def _device_plan(plan: LoadPlan) -> LoadPlan:
-    """The same on a device, which is there already."""
-    there = plan.target.name
-    places = {
-        name: Place(there, p.size_bytes, is_made=False, is_device=True, link="t0") for name, p in plan.places.items()
-    }
-    return replace(plan, places=places)
-
-
-def _fill_job(plan: LoadPlan) -> str:
-    lines = ["[global]", "thread=1", "direct=1", "rw=write", "bs=1m", "refill_buffers=1", "end_fsync=1"]
-    # An export whose workload only reads is not written to; one that is overwritten was named by the user.
-    writes = any(stream.read_pct < 100.0 for stream in plan.workload.io)
-    written = (p for p in plan.places.values() if p.is_made or p.is_device or (writes and p.path.startswith("nbd")))
-    places = {place.path: place for place in written}
-    for number, place in enumerate(places.values()):
-        is_export = place.path.startswith("nbd")
-        where = [fio.where(place), "ioengine=nbd" if is_export else "ioengine=libaio"]
-        if place.is_device:  # a name that no device has would become a file in the memory of the machine
-            where.append("allow_file_create=0")
-        lines += [f"[fill-{number}]", *where, f"size={place.size_bytes}"]
-    return "\n".join([*lines, ""]) if places else ""
-
-
-def _clean_job(plan: LoadPlan) -> str:
-    lines = ["[global]", "thread=1", "rw=read", "bs=4k", "size=4k", "unlink=1", "ioengine=psync"]
-    new_places = [place for place in plan.places.values() if place.is_made]
-    for number, place in enumerate(new_places):
-        lines += [f"[clean-{number}]", fio.where(place)]
-    return "\n".join([*lines, ""]) if new_places else ""
-
-
-def _results(report: Path, name: str) -> tuple[list[Result], str | None]:
-    """The reads and writes of a machine's report, under its name."""
-    try:
-        results = import_paths([report], Request(metrics=frozenset())).capture.results
-    except LeadlineError as error:
-        return [], f"its report: {error.found}"
-    loaded = []
-    for result in results:
-        operations = tuple(o for o in result.operations if o.name in ("read", "write") and o.count > 0)
-        if operations:
-            loaded.append(replace(result, operations=operations, host=name))
-    return loaded, None if loaded else "it did no I/O"
-
-
-def _ticks(done: ServersStep) -> list[Tick]:
-    """Operations of all machines per second, of the seconds all of them have; NaN-free.
-
-    Source: fio, Log File Formats: time (ms), value, direction, block size, offset, priority.
-    """
-    hosts: list[dict[int, float]] = []
-    for index in done.reports:
-        seconds: dict[int, float] = defaultdict(float)
-        for path in done.logs.get(index, ()):
-            for stamp, value in _log_lines(path):
-                seconds[round(stamp / 1000.0)] += value
-        hosts.append(seconds)
-    if not hosts:
-        return []
-    common = sorted(set.intersection(*(set(seconds) for seconds in hosts)))
-    return [Tick(float(second), sum(seconds[second] for seconds in hosts)) for second in common if second > 0]
-
-
-def _log_lines(path: Path) -> Iterator[tuple[float, float]]:
-    with contextlib.suppress(OSError), path.open(encoding="ascii", errors="replace") as stream:
-        for line in stream:
-            stamp, _, rest = line.partition(",")
-            with contextlib.suppress(ValueError):
-                yield float(stamp), float(rest.partition(",")[0])
-
-
-def require_fio() -> None:
-    """Say at once when there is no fio here.
-
-    Raises:
-        ToolError: it is not installed.
-    """
-    require_program("fio", "fio here and on every machine")

@@ -1,7 +1,8 @@
-"""A machine that is loaded over SSH: checked first, its fio server behind the connection, its counters copied.
+"""A machine that is loaded over SSH: checked first, its target opened and locked, its counters copied.
 
-The server listens on a socket in a folder only its user may enter: no port is opened, and no other user of that machine
-can make it run anything. It ends, and what was made is removed, when the connection ends, whatever the reason.
+fio loads it by a server behind the connection, vdbench by runs of its own (`vdbench_servers`). The server listens on a
+socket in a folder only its user may enter: no port is opened, and no other user of that machine can make it run
+anything. The load ends, and what was made is removed, when the connection ends, whatever the reason.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.app.measure.fio_gate import Reader, Writer
-from leadline.app.measure.remote_scripts import CHECK, CLOCK, SAMPLE, SAMPLED, SERVE, RemoteFacts, objection, read_check
+from leadline.app.measure.remote_scripts import (
+    CHECK,
+    CLOCK,
+    HOLD,
+    SAMPLE,
+    SAMPLED,
+    SERVE,
+    RemoteFacts,
+    objection,
+    read_check,
+)
 from leadline.core.model.errors import ToolError
 from leadline.core.system.ssh import Login, answer, command_of, connect, reason
 
@@ -36,6 +47,7 @@ class MachineWish:
         name: of the folder that is made in a folder.
         sizes: lengths of the files that are made there.
         samples: where its counters are copied to.
+        vdbench: folder or name of vdbench there, if that makes the load; empty where fio does.
     """
 
     path: str
@@ -44,6 +56,7 @@ class MachineWish:
     sizes: tuple[int, ...]
     samples: Path
     every_s: float = 1.0
+    vdbench: str = ""
 
     @property
     def needed_bytes(self) -> int:
@@ -53,20 +66,20 @@ class MachineWish:
 
 @dataclass(slots=True)
 class RemoteMachine:
-    """A machine with its server running."""
+    """A machine with its target open; ``ready_at`` is fio's socket there, or vdbench's folder and target."""
 
     connection: asyncssh.SSHClientConnection
     checked: RemoteFacts
     clock_offset_s: float
     clock_error_s: float
-    socket: str = ""
+    ready_at: str = ""
     notes: list[str] = field(default_factory=list)
     _server: Any = None
     _sampler: asyncio.Task[None] | None = None
 
     async def dial(self) -> tuple[Reader, Writer]:
         """A connection to its fio server."""
-        return await self.connection.open_unix_connection(self.socket)
+        return await self.connection.open_unix_connection(self.ready_at)
 
     async def close(self) -> bool:
         """End the server and remove what was made; whether the machine said so."""
@@ -94,7 +107,7 @@ async def open_machine(login: Login, wish: MachineWish) -> RemoteMachine:
     connection = await connect(login)
     machine: RemoteMachine | None = None
     try:
-        checked = read_check(await answer(connection, CHECK, wish.path))
+        checked = read_check(await answer(connection, CHECK, wish.path, wish.vdbench))
         _require_loadable(login, checked, wish)
         offset, error = await _clock(connection)
         machine = RemoteMachine(connection, checked, offset, error)
@@ -110,7 +123,15 @@ async def open_machine(login: Login, wish: MachineWish) -> RemoteMachine:
 
 
 def _require_loadable(login: Login, checked: RemoteFacts, wish: MachineWish) -> None:
-    why_not = objection(checked, wish.path, wish.needed_bytes, destroy=wish.destroy)
+    tool = "vdbench" if wish.vdbench else "fio"
+    if wish.vdbench and (checked.vdbench is None or checked.java is None):
+        raise ToolError(
+            login.host,
+            found=f"no vdbench there ({wish.vdbench})" if checked.vdbench is None else "no Java there",
+            expected="vdbench under the same path on every host, and Java on the PATH of a login over SSH",
+            advice="Install it there, or leave the host out. See docs/guides/hosts.md.",
+        )
+    why_not = objection(checked, wish.path, wish.needed_bytes, destroy=wish.destroy, tool=tool)
     if why_not is not None:
         raise ToolError(login.host, found=why_not, expected="a target to load", advice="Name another target.")
 
@@ -148,7 +169,7 @@ async def _serve(machine: RemoteMachine, wish: MachineWish) -> None:
 
     checked = machine.checked
     words = (str(checked.kind), wish.path, checked.identity, wish.name, *map(str, wish.sizes))
-    command = command_of(SERVE, *words)
+    command = command_of(HOLD if wish.vdbench else SERVE, *words)
     machine._server = await machine.connection.create_process(command, errors="replace")
     try:
         answer_line = str(await asyncio.wait_for(machine._server.stdout.readline(), READY_S)).strip()
@@ -156,10 +177,9 @@ async def _serve(machine: RemoteMachine, wish: MachineWish) -> None:
         answer_line = f"failed {reason(error)}"
     word, _, rest = answer_line.partition(" ")
     if word != "ready":
-        raise ToolError(
-            "fio --server", found=rest[:160] or "no word of it", expected="a server", advice="Start it there by hand."
-        )
-    machine.socket = rest
+        where, expected = ("vdbench", "a target that is open") if wish.vdbench else ("fio --server", "a server")
+        raise ToolError(where, found=rest[:160] or "no word of it", expected=expected, advice="Start it there by hand.")
+    machine.ready_at = rest
 
 
 async def _sample(machine: RemoteMachine, wish: MachineWish) -> None:

@@ -1,7 +1,8 @@
 """What runs on a machine that is loaded over SSH: POSIX shell scripts, and what they say.
 
 Nothing is installed there. A script's words come after it: ``$1`` is the first. Whatever ends the connection ends the
-server: `SERVE` waits for the end of its input, then kills the load and removes the files that were made.
+server: `SERVE` waits for the end of its input, then kills the load and removes the files that were made. `HOLD` and
+`STEP` are the same for vdbench, which has no server: a step of it is a run, in a folder only its user may enter.
 """
 
 from __future__ import annotations
@@ -12,10 +13,17 @@ from leadline.collectors import linux
 from leadline.core.model.errors import ToolError
 from leadline.core.system.safety import RESERVE_SHARE
 
-# Words: the folder or device. Lines of key=value; a key may come several times.
+# Words: the folder or device; where vdbench is, if it is to make the load. Lines of key=value; a key may come several
+# times.
 CHECK = r"""
 p=$1
+v=$2
 PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin
+if [ -n "$v" ]; then
+    [ -d "$v" ] && v=$v/vdbench
+    v=$(command -v "$v" 2>/dev/null) && v=$(readlink -f -- "$v") && [ -f "$v" ] && [ -x "$v" ] && echo "vdbench=$v"
+    command -v java >/dev/null 2>&1 && echo "java=$(java -version 2>&1 | head -n 1)"
+fi
 echo "fio=$(fio --version 2>/dev/null | head -n 1)"
 echo "host=$(uname -n)"
 echo "kernel=$(uname -r)"
@@ -69,9 +77,9 @@ while read -r _; do date +%s.%N; done
 """
 
 # Words: folder or device, its path, its identity as `CHECK` says it, a name that is free, the length of each file.
-# Prints "ready SOCKET"; ends with its input. fio works where ``t0`` is the device, by a link to what was opened, or
-# where ``t0``, ``t1`` and so on are files in a folder that is made here and that nobody else may enter: no path at all.
-SERVE = r"""
+# It ends with its input. A load works where ``t0`` is the device, by a link to what was opened, or where ``t0``, ``t1``
+# and so on are files in a folder that is made here and that nobody else may enter: no path at all.
+TARGET = r"""
 PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin
 umask 077
 d=$(mktemp -d "${TMPDIR:-/tmp}/leadline-XXXXXX") || exit 1
@@ -81,6 +89,7 @@ own=
 finish() {
     trap '' HUP INT TERM PIPE
     trap - EXIT
+    [ -f "$d/load" ] && server=$(cat "$d/load")
     if [ -n "$server" ]; then
         for s in TERM KILL; do
             kill -"$s" -- "-$server" 2>/dev/null || kill -"$s" "$server" 2>/dev/null
@@ -118,6 +127,12 @@ else
         n=$((n + 1))
     done
 fi
+"""
+
+# The same, then fio's server; prints "ready SOCKET".
+SERVE = (
+    TARGET
+    + r"""
 session=
 command -v setsid >/dev/null 2>&1 && session=setsid
 $session fio --server="sock:$d/fio" </dev/null >"$d/said" 2>&1 &
@@ -130,6 +145,69 @@ done
 if [ -S "$d/fio" ]; then echo "ready $d/fio"; else echo "failed $(tail -n 1 "$d/said")"; exit 1; fi
 cat >/dev/null
 """
+)
+
+# Words as those of `TARGET`. Prints "ready FOLDER PATH": where a load writes, and the target as vdbench is given it.
+# The Javas of vdbench inherit no descriptor: a file is reached through this shell. A device must have the name that the
+# kernel gives it, or vdbench takes it for a file of no length. The script of vdbench cuts a path at a blank.
+HOLD = (
+    TARGET
+    + r"""
+lun=/proc/$$/cwd/t0
+[ "$kind" = device ] && lun=$real
+case $lun in *[!A-Za-z0-9/_.-]*) fail "a device whose name is not plain" ;; esac
+case $d in *[!A-Za-z0-9/_.-]*) fail "TMPDIR there is no plain path" ;; esac
+echo "ready $d $lun"
+cat >/dev/null
+"""
+)
+
+# Words: the folder, the label of the step, the program, the target, its identity if it is a device. Its input: the
+# parameter file, a line with a dot, "go" when the load shall begin; its end kills the load. Prints "loaded", what
+# vdbench prints, and "ended STATUS".
+STEP = r"""
+PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin
+umask 077
+d=$1 label=$2 program=$3 target=$4 identity=$5
+fail() {
+    echo "failed $1"
+    exit 1
+}
+end() {
+    for s in TERM KILL; do
+        kill -"$s" -- "-$load" 2>/dev/null || kill -"$s" "$load" 2>/dev/null
+        [ "$s" = TERM ] && { sleep 0.5 2>/dev/null || sleep 1; }
+    done
+}
+cd -P -- "$d" && [ -O . ] || fail "the folder of the load is gone"
+while IFS= read -r line && [ "$line" != . ]; do
+    printf '%s\n' "$line"
+done >"$label.vdbench"
+if [ -n "$identity" ]; then
+    [ "$(stat -c %t:%T -- "$target")" = "$identity" ] || fail "another device than was looked at"
+fi
+echo loaded
+read -r word && [ "$word" = go ] || exit 1
+exec 4<&0
+session=
+command -v setsid >/dev/null 2>&1 && session=setsid
+$session "$program" -f "$d/$label.vdbench" -o "$d/$label" </dev/null 4<&- 2>&1 &
+load=$!
+echo "$load" >load
+{
+    cat
+    end
+} <&4 >/dev/null 2>&1 &
+watcher=$!
+wait "$load"
+status=$?
+kill "$watcher" 2>/dev/null
+rm -f load
+printf '\nended %s\n' "$status"
+"""
+
+# Words: the folder, the label of the step, the name of a report of vdbench.
+REPORT = 'cat -- "$1/$2/$3" 2>/dev/null'
 
 # Words: seconds between samples, then the files to copy; the format is that of `leadline collect linux`.
 SAMPLE = r"""
@@ -171,6 +249,8 @@ class RemoteFacts:
     identity: str = ""
     is_system: bool = False
     holds_server: bool = False
+    vdbench: str | None = None
+    java: str | None = None
 
 
 def read_check(text: str) -> RemoteFacts:
@@ -189,7 +269,7 @@ def read_check(text: str) -> RemoteFacts:
             "ssh", found="no answer to questions", expected="a POSIX shell", advice="Log in by hand and look."
         )
     one = {key: values[0] for key, values in values_by_key.items() if values[0]}
-    facts: dict[str, str] = {key: one[key] for key in ("host", "kernel", "machine", "cpu_count") if key in one}
+    facts: dict[str, str] = {key: one[key] for key in ("host", "kernel", "machine", "cpu_count", "java") if key in one}
     size = free = None
     if "space" in one:
         size, free = (1024 * int(word) for word in one["space"].split())
@@ -206,6 +286,8 @@ def read_check(text: str) -> RemoteFacts:
         identity=one.get("identity", ""),
         is_system="system" in one,
         holds_server="cluster" in one,
+        vdbench=one.get("vdbench"),
+        java=one.get("java"),
     )
 
 
@@ -221,15 +303,15 @@ def _user_of(values_by_key: dict[str, list[str]]) -> str | None:
     return "swap" if family & set(values_by_key.get("swapped", ())) else None
 
 
-def objection(checked: RemoteFacts, path: str, needed_bytes: int, *, destroy: bool) -> str | None:
-    """Why this target is not loaded; None when it may be.
+def objection(checked: RemoteFacts, path: str, needed_bytes: int, *, destroy: bool, tool: str = "fio") -> str | None:
+    """Why this target is not loaded by a tool; None when it may be.
 
     A device must be named to be overwritten, is refused while it is used, and a folder keeps a share of its space free.
     """
     need = f"{needed_bytes / 2**30:.2f} GiB"
     is_device, free = checked.kind == "device", _usable(checked)
     reasons = (
-        (checked.fio is None, "fio is not installed there"),
+        (tool == "fio" and checked.fio is None, "fio is not installed there"),
         (checked.kind is None, f"{path}: no such folder there; make it first"),
         (checked.kind == "file", f"{path}: a file; name its folder, or a device"),
         (checked.is_system, f"{path}: a system folder on that host; name a folder made for the load"),

@@ -23,7 +23,7 @@ from leadline.formats.translation import Fate, Translation
 
 MIB = 1024**2
 NOTES_SHOWN = 8
-ONLY_FIO = "Leave io_settings.tool out: workers are loaded by fio. `leadline bench run` drives vdbench on one machine."
+BY_SSH = "Set load.ssh_user: vdbench is started over SSH, not by fio's server. See docs/guides/fleet.md."
 COLUMNS = 80
 
 

@@ -131,8 +131,11 @@ def elapsed_s(step: Step) -> int:
     return max(round(step.duration_s), ELAPSED_MIN_S)
 
 
-def run_text(stream: Stream, step: Step, disk: VdbenchDisk, monitor: str) -> str:
-    """Return the parameter file of a step; vdbench ends the run when it reads ``end_rd`` in the file ``monitor``."""
+def run_text(stream: Stream, step: Step, disk: VdbenchDisk, monitor: str = "") -> str:
+    """Return the parameter file of a step.
+
+    vdbench ends the run when it reads ``end_rd`` in the file ``monitor``, where one is named.
+    """
     shares = whole_shares(stream.block)
     sizes = ",".join(f"{size},{share}" for size, share in shares.items())
     size = f"({sizes})" if len(shares) > 1 else str(next(iter(shares)))
@@ -143,7 +146,7 @@ def run_text(stream: Stream, step: Step, disk: VdbenchDisk, monitor: str) -> str
         rate = f"iorate={stream.rate_iops.total:g},distribution={arrivals}"
     times = f"elapsed={elapsed_s(step)},interval=1,warmup={LEAD_S}"
     return _text(
-        f"monitor={monitor}",
+        *((f"monitor={monitor}",) if monitor else ()),
         disk.line(stream.oio * stream.jobs),
         f"wd=wd1,sd=sd1,{load}",
         f"rd={run_name(stream)},wd=wd1,{rate},{times}",

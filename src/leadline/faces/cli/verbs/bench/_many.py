@@ -38,28 +38,18 @@ def load_many(workload: Workload, hosts_file: Path, folder: str, destroy: tuple[
     ``folder`` is the target of hosts whose line names none.
 
     Raises:
-        UsageError: the workload is none for hosts, a target holds data nobody named, or there is nobody to ask.
+        UsageError: the workload is none for these hosts, a target holds data nobody named, or there is nobody to ask.
     """
     from leadline.app.bench.hosts import run_hosts
-    from leadline.app.measure.hosts import HostsOptions, read_hosts, require_destroyable, require_fio
-    from leadline.app.measure.workloads import require_fio as refuse_other_tools
-    from leadline.core.model.errors import UsageError
+    from leadline.app.measure.hosts import HostsOptions, read_hosts, require_destroyable, require_loadable
     from leadline.core.system.secret import Secret
     from leadline.faces.cli.consent import agree
     from leadline.faces.cli.passwords import password_of
     from leadline.faces.cli.running import talking
     from leadline.stores.runs import RunStore
 
-    if workload.kind != "io":
-        raise UsageError(
-            f"workload {workload.name}",
-            found=f"kind {workload.kind}",
-            expected="io",
-            advice="On many hosts load is fio's; run others on one.",
-        )
-    refuse_other_tools(workload, "Leave --tool and io_settings.tool out, or run it on one machine (bench run --on).")
     hosts = read_hosts(hosts_file, folder)
-    require_fio()
+    require_loadable(workload, hosts)
     require_destroyable(workload, hosts, destroy)
     agree(asked.verb, _plan_lines(workload, hosts), yes=asked.yes, quiet=asked.quiet)
     password = password_of("the SSH users") if asked.ask_password else Secret()
@@ -97,7 +87,8 @@ def _plan_lines(workload: Workload, hosts: list[Host]) -> Iterator[str]:
             action = "read" if reads else "OVERWRITE"
         yield f"  {host.address}: {action} {host.path}"
     if any(host.is_ssh for host in hosts):
-        yield "  ssh://: a fio server behind the connection, counters copied; both end with it"
+        loaded_by = "vdbench there" if workload.tool == "vdbench" else "a fio server behind the connection"
+        yield f"  ssh://: {loaded_by}, counters copied; both end with the connection"
     for note in notes_in_short(workload):
         yield f"  note: {note}"
     timing = workload.timing

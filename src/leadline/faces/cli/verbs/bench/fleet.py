@@ -37,7 +37,8 @@ NEEDED = ("vcenter", "cluster", "datastore", "template")
 EASY = (
     *NEEDED,
     *("user", "insecure", "ca_file", "network", "folder", "inventory", "profile", "workers", "path", "size", "seconds"),
-    *("rounds", "warm_up", "fio_port", "address_wait", "against", "html"),
+    *("rounds", "warm_up", "fio_port", "address_wait", "against", "html", "tool"),
+    *("ssh_user", "ssh_port"),
 )
 
 
@@ -96,6 +97,13 @@ def command(
         float | None, typer.Option("--warm-up", min=0, help="Seconds before the first round.", show_default=False)
     ] = None,
     fio_port: Annotated[int, typer.Option(min=1, max=65535, help="Of fio's servers.")] = 8765,
+    tool: Annotated[
+        str | None, typer.Option(help="Loads instead of fio: vdbench, with --ssh-user.", show_default=False)
+    ] = None,
+    ssh_user: Annotated[
+        str | None, typer.Option(help="Log in to workers; without, fio's servers.", show_default=False)
+    ] = None,
+    ssh_port: Annotated[int, typer.Option(min=1, max=65535, help="Of their SSH servers.")] = 22,
     address_wait: Annotated[float, typer.Option(min=1, help="Seconds until a worker must answer.")] = 600.0,
     against: Annotated[
         str | None,
@@ -111,9 +119,10 @@ def command(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Clone worker VMs, add disks, load them together through fio, remove them.
+    """Clone worker VMs, add disks, load them together, remove them.
 
-    The template starts fio's server (`fio --server`) at boot and has VMware Tools, which tell its address. All that
+    The template starts fio's server (`fio --server`) at boot, or an SSH server where the file names `load.ssh_user`
+    (fio or vdbench is then started over SSH), and has VMware Tools, which tell its address. All that
     speaks against the fleet is told at once, before anything is made. The workers are removed whatever happens; after
     kill -9 by --clean. Only VMs that carry the fleet's mark are ever removed. Percentiles are of the pooled requests
     of all workers. One that fails is told and the rest kept; the exit status is then 4.
@@ -121,12 +130,6 @@ def command(
     --easy needs no file: it chooses all from what vCenter says, fills the disks, runs four profiles, reports whether
     deduplication, compression and encryption were on, and compares with the earlier easy run.
     """
-    from leadline.app.fleet.file import GUIDE, read_fleet
-    from leadline.app.fleet.order import prepare
-    from leadline.core.model.errors import UsageError
-    from leadline.faces.cli.passwords import password_of
-    from leadline.faces.cli.verbs.bench._fleet_plans import show_problems
-
     if clean:
         _clean(spec, password_file, json=json, quiet=quiet)
         return
@@ -152,12 +155,32 @@ def command(
             fio_port=fio_port,
             address_wait_s=address_wait,
             inventories=tuple(inventory or ()),
+            tool=tool,
+            ssh_user=ssh_user,
+            ssh_port=ssh_port,
         )
         asked = EasyAsked(
             str(vcenter), user, password_file, insecure, ca_file, against, page, dry_run, yes, json, quiet
         )
         run_easy_fleet(wish, asked, _talk(quiet=quiet))
         return
+    _from_file(spec, password_file, dry_run=dry_run, yes=yes, json=json, quiet=quiet)
+
+
+def _from_file(
+    spec: str | None, password_file: Path | None, *, dry_run: bool, yes: bool, json: bool, quiet: bool
+) -> None:
+    """Look at the fleet of a file; then show its plan, or make, load and remove it.
+
+    Raises:
+        UsageError: no file is named, or there is nobody to ask.
+    """
+    from leadline.app.fleet.file import GUIDE, read_fleet
+    from leadline.app.fleet.order import prepare
+    from leadline.core.model.errors import UsageError
+    from leadline.faces.cli.passwords import password_of
+    from leadline.faces.cli.verbs.bench._fleet_plans import show_problems
+
     if spec is None:
         raise UsageError("bench fleet", found="no file", expected="a fleet file, or --clean", advice=f"See {GUIDE}.")
     file = read_fleet(Path(spec))
@@ -313,14 +336,13 @@ def _show(done: FleetDone, *, json: bool) -> None:
         if result.error is not None:
             table.add_row(name, "-", "-", result.error)
         else:
-            table.add_row(
-                name, f"{result.per_s:,.0f}", f"{result.p95_ms:.3g}", "far from the others" if id(result) in far else ""
-            )
+            p95_ms = "-" if result.histogram is None else f"{result.p95_ms:.3g}"
+            table.add_row(name, f"{result.per_s:,.0f}", p95_ms, "far from the others" if id(result) in far else "")
     for name, why in done.failed.items():
         table.add_row(name, "-", "-", why)
     out.print(table, markup=False)
     shown = "  ".join(f"{name} {ms:.3g}" for name, (ms, _) in pooled.percentiles_ms().items())
-    wrapped(out, f"{pooled.per_s:,.0f} operations/s in all; pooled, ms: {shown}")
+    wrapped(out, f"{pooled.per_s:,.0f} operations/s in all; pooled, ms: {shown or 'not measured'}")
     wrapped(out, f"kept as run {done.run_id}")
     for name, why in done.left.items():
         wrapped(out, f"NOT REMOVED: {name} ({why}); leadline bench fleet --clean {done.id}", style="bold")

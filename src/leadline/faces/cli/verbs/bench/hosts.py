@@ -42,6 +42,8 @@ def command(
 ) -> None:
     """Load many hosts at once, each by its own fio: a server that runs there, or one started over SSH.
 
+    A workload of tool vdbench is loaded by the vdbench of each host, over SSH: see docs/guides/hosts.md.
+
     Percentiles are of the pooled requests of all hosts; hosts far from the others are marked. One that fails is told
     and the rest kept; the exit status is then 4. The run is kept: see `leadline runs`.
     """
