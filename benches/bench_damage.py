@@ -63,7 +63,7 @@ def main() -> int:
 
 def recordings(folder: Path, archive_count: int, generator: random.Random) -> Iterator[tuple[str, str, list[str]]]:
     """Tool, name and lines of text files that are read without any complaint."""
-    paths = sorted((ROOT / "tests" / "importers" / "seeds").iterdir())
+    paths = sorted(path for path in (ROOT / "tests" / "importers" / "seeds").rglob("*") if path.is_file())
     archives = sorted((ROOT / "incidents" / "recorded").rglob("*.tar.xz"))
     for number, archive in enumerate(generator.sample(archives, min(archive_count, len(archives)))):
         unpack(archive, folder / str(number))
