@@ -182,7 +182,7 @@ def test_facts_know_the_paravirtual_devices(guest: Machine, facts: Path) -> None
     assert queues["old"][0] == "sym53c8xx"
     assert devices[guest.device_of("wal").rpartition("/")[2]]["mount"] == "/mnt/wal"
     nic, way = told["nics"]
-    assert (way["name"], way["type"]) == ("eth1", "virtio_net")  # the card of its ports
+    assert (way["name"], way["type"]) == ("eth1", "virtio-net")  # the card of its ports
     assert (nic["name"], nic["type"], nic["connected"], nic["rx_ring_count"]) == ("eth0", "vmxnet3", True, 2048)
 
 
