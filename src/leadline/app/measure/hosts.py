@@ -314,7 +314,7 @@ def hosts_tool(workload: Workload, *, raw_latencies: bool = False) -> HostsTool:
     """Return the tool that loads many hosts as a workload asks.
 
     Raises:
-        UsageError: the workload is none of I/O, or vdbench cannot do what it asks.
+        UsageError: the workload is not of kind io, or vdbench cannot do what it asks.
     """
     if workload.kind != "io":
         raise UsageError(

@@ -1,7 +1,7 @@
-"""What each receiver has not heard yet of each incident: opened, worse, over, back.
+"""Notices that are due: where an incident is different from what a receiver last heard of it.
 
-Who has heard what is kept, so nothing depends on when it happened: what opened under maintenance is told when that
-ends and it still goes on, what is over while no watch ran is told by the next one.
+The last that each receiver heard is kept. So an incident that opened under maintenance and goes on is told when the
+maintenance ends, and the end of one that was over while no watch ran is told by the next watch.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Announcer:
-    """Finds what is to be told, and to whom.
+    """Finds the notices that are due, and for whom.
 
     Args:
-        receivers: who is told.
-        incidents: where it is kept who has heard what.
+        receivers: of notices.
+        incidents: keeps the last that each receiver heard.
         tell: keeps a notice of an incident for the receivers of these names.
     """
 
@@ -52,10 +52,10 @@ class Announcer:
             self._unfinished[incident.id] = incident
 
     def announce(self, now_ns: int) -> None:
-        """Tell what is to be told of all incidents that are not finished.
+        """Tell the notices that are due now, of every incident that is open or whose end somebody has to hear.
 
         Raises:
-            ToolError: it cannot be kept; what was not told is told by the next call.
+            ToolError: a notice cannot be kept; the next call tries again.
         """
         if not self._unfinished:
             return

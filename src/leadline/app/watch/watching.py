@@ -306,7 +306,7 @@ class Watch:
         if step.step in (LifeStep.OPENED, LifeStep.REOPENED):
             self._capturing.add(incident.id)
         self.announcer.take(incident)
-        if step.step is not LifeStep.SEEN:  # one that opens and is over in one go is told both
+        if step.step is not LifeStep.SEEN:  # of one that opened and closed since, both are told
             self._announce()
 
     def _announce(self) -> None:
