@@ -106,7 +106,7 @@ class TestInGuest:
         status, document, messages = bench(machine, "mixed", STORED, read_pct=70, random_pct=100, oio=2, jobs=2)
         assert status == 0, messages
         assert "dev-dax has one request at a time" in json.dumps(document)
-        report = machine.channel.run(["sh", "-c", "cat $(find / -xdev -name round-1.json | tail -1)"]).text
+        report = machine.channel.run(["sh", "-c", "cat $(find / -xdev -name round-1.json -newer /tmp/mixed.yaml)"]).text
         counted = json.loads(report[report.rindex("\n{\n") :] if "\n{\n" in report else report)
         options_of_job = counted["jobs"][0]["job options"]
         assert options_of_job["ioengine"] == "dev-dax"
@@ -127,8 +127,11 @@ class TestInGuest:
         assert status == 0, messages
 
     def test_another_process_that_has_it_open_is_seen(self, machine: Machine) -> None:
-        held = "exec 9</dev/dax0.0; echo open; sleep 60"
-        machine.channel.run(["sh", "-c", f"({held}) >/tmp/held 2>&1 & sleep 1"])
-        status, _, messages = bench(machine, "held", STORED, read_pct=0)
+        opened = "exec sleep 600 9</dev/dax0.0"
+        pid = machine.channel.run(["sh", "-c", f"({opened}) >/dev/null 2>&1 & echo $!; sleep 1"]).text.strip()
+        try:
+            status, _, messages = bench(machine, "opened", STORED, read_pct=0)
+        finally:  # the tests run in any order: none finds the device open
+            machine.channel.run(["sh", "-c", f"kill {int(pid)}; while [ -d /proc/{int(pid)} ]; do sleep 0.1; done"])
         assert status == 2
         assert "has it open or mapped" in messages

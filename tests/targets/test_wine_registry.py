@@ -143,6 +143,12 @@ def wanted(script: Script) -> Values:
     return {(item.key.upper(), item.value_name.upper()): item.data for item in script.items}
 
 
+def in_keys_of(script: Script, values: Values) -> Values:
+    """The values of the keys that the script writes to, those it does not name among them."""
+    keys = {item.key.upper() for item in script.items}
+    return {place: data for place, data in values.items() if place[0] in keys}
+
+
 def test_a_registration_file_is_applied_and_taken_back(wine: Wine, mine: Path, tmp_path: Path) -> None:
     seed(wine, tmp_path)
     before = exports(wine, tmp_path, "before")
@@ -170,7 +176,7 @@ def test_a_registration_file_is_applied_and_taken_back(wine: Wine, mine: Path, t
 
 @pytest.mark.parametrize("name", templates())
 def test_a_shipped_template_is_applied_and_taken_back(wine: Wine, name: str, tmp_path: Path) -> None:
-    """Most of its keys are not there before; they stay, empty."""
+    """Most of its keys are not there before; they stay, empty. Wine's services change keys of these hives meanwhile."""
     before = exports(wine, tmp_path, "before", SHIPPED_ROOTS)
     values = wine.values(tmp_path, SHIPPED_ROOTS)
     users = [item.id for item in load_template(name) if item.of_new_users]
@@ -185,7 +191,7 @@ def test_a_shipped_template_is_applied_and_taken_back(wine: Wine, name: str, tmp
     assert all(text.startswith("REG_") for text in shown.values())
 
     wine.apply(back)
-    assert wine.values(tmp_path, SHIPPED_ROOTS) == values
+    assert in_keys_of(script, wine.values(tmp_path, SHIPPED_ROOTS)) == in_keys_of(script, values)
 
 
 def test_a_command_script_is_applied_and_taken_back(wine: Wine, mine: Path, tmp_path: Path) -> None:
