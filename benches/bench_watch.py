@@ -1,9 +1,10 @@
 """What a whole cycle of a watch costs: a vCenter's samples of 20 s collected, kept and judged.
 
-``python -m benches.bench_watch [--hosts N] [--vms N] [--cycles N] [--port N] [--telegraf PROGRAM]``
+``python -m benches.bench_watch [--hosts N] [--vms N] [--cycles N] [--port N] [--instances] [--telegraf PROGRAM]``
 
 The vCenter is govmomi's simulator; ``--vms`` are per host. It takes 7 minutes to build 10,000 VMs: with ``--port`` one
-that runs already is asked.
+that runs already is asked. Asked for every instance it answers with one series; a vCenter answers with the whole and
+each vCPU, disk and adapter. ``--instances`` asks it for those that it lists, by name, to the samples of a vCenter.
 For each cycle: samples, how long collecting took, how long keeping and judging took, and the processor time of this
 process alone. With ``--telegraf`` the folder of a program that collects the same with telegraf's own input, in the same
 run after it, which neither keeps nor judges.
@@ -13,20 +14,28 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import resource
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from pyVmomi import vim
 
 from benches.bench_vcenter import built, simulated
 from leadline.app.watch.opening import opened
 from leadline.app.watch.settings import WatchSettings
 from leadline.app.watch.watching import Watch
+from leadline.collectors._vcenter_live.sampling import VcenterLive
 from leadline.faces.words.live import incident_words
 
 HOSTS, VMS_PER_HOST, CYCLES = 20, 10, 3
 CYCLE_S = 20.0
+EVERY = re.compile(r"<metricId><counterId>(\d+)</counterId><instance>\*</instance></metricId>")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -36,16 +45,57 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--vms", type=int, default=VMS_PER_HOST)
     parser.add_argument("--cycles", type=int, default=CYCLES)
     parser.add_argument("--port", type=int)
+    parser.add_argument("--instances", action="store_true")
     parser.add_argument("--telegraf", type=Path)
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         peer = None if given.telegraf is None else built(given.telegraf, folder)
         there = None if given.port is None else contextlib.nullcontext(given.port)
-        with there or simulated(given.hosts, given.vms) as port:
+        with there or simulated(given.hosts, given.vms) as port, instances_named(given.instances):
             watched(folder, port, given.cycles)
             if peer is not None:
                 subprocess.run([peer, "-url", f"https://127.0.0.1:{port}/sdk", "-n", str(given.cycles)], check=True)
+
+
+@contextlib.contextmanager
+def instances_named(is_wanted: bool) -> Iterator[None]:
+    """While it lasts, a vCenter is asked for the instances that the first object of a type lists."""
+    families = VcenterLive._made_families
+
+    def named(source: VcenterLive, content: Any) -> Iterator[Any]:  # noqa: ANN401
+        for family in families(source, content):
+            chunks = "".join(family.chunks)
+            key = next(key for type_name, key in source._estate.on if type_name == family.type_name)
+            instances = listed(content.perfManager, family.type_name, key, family.interval_s)
+            family.chunks = [with_instances(chunk, instances) for chunk in family.chunks]
+            before, after = chunks.count("<metricId>"), "".join(family.chunks).count("<metricId>")
+            print(f"{family.type_name}: {before} counters, {after} series of an object", flush=True)
+            yield family
+
+    with mock.patch.object(VcenterLive, "_made_families", named) if is_wanted else contextlib.nullcontext():
+        yield
+
+
+def listed(manager: Any, type_name: str, key: str, interval_s: int) -> dict[str, list[str]]:  # noqa: ANN401
+    """The instances of each counter that an object has."""
+    entity = getattr(vim, type_name)(key, manager._stub)
+    instances: dict[str, list[str]] = {}
+    for one in manager.QueryAvailablePerfMetric(entity=entity, intervalId=interval_s):
+        instances.setdefault(str(one.counterId), []).append(one.instance)
+    return instances
+
+
+def with_instances(chunk: str, instances: dict[str, list[str]]) -> str:
+    """What asks for the instances of counters; for every one where none is listed."""
+
+    def texts(match: re.Match[str]) -> str:
+        return "".join(
+            f"<metricId><counterId>{match[1]}</counterId><instance>{instance}</instance></metricId>"
+            for instance in instances.get(match[1], ["*"])
+        )
+
+    return EVERY.sub(texts, chunk)
 
 
 def watched(folder: Path, port: int, cycles: int) -> None:

@@ -342,6 +342,53 @@ def test_a_late_sample_is_given_when_it_comes_and_a_gap_when_it_does_not(
     source.close()
 
 
+def test_the_next_answer_is_asked_for_while_one_is_on_its_way(
+    proxy: Proxy, certificate: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each object has a query of its own here. The first waits for a second; there are never three at once."""
+    monkeypatch.setattr(live, "OBJECTS_MAX", 1)
+    source = watched(proxy, certificate)
+    expected = samples_of(source.sample())
+    under_way, most = 0, 0
+    change = threading.Condition()
+
+    def waits(_: bytes, answer: bytes) -> tuple[int, bytes]:
+        nonlocal under_way, most
+        with change:
+            under_way += 1
+            most = max(most, under_way)
+            change.notify_all()
+            change.wait_for(lambda: most > 1, timeout=20.0)
+        time.sleep(0.05)
+        with change:
+            under_way -= 1
+        return 200, answer
+
+    proxy.change = waits
+    clock.now_s += 20
+    given = samples_of(source.sample())
+    source.close()
+    assert most == 2
+    realtime = [(metric, entity) for metric, entity, _ in given]
+    assert len(realtime) == len(set(realtime))
+    assert set(realtime) == {(m, e) for m, e, t in expected if (m, e) in set(realtime)}
+    assert {entity.ancestor(EntityKind.VM) for _, entity in realtime if entity.ancestor(EntityKind.VM)} == {
+        entity for entity in source._estate.on.values() if entity.kind is EntityKind.VM
+    }
+
+
+def test_no_sample_is_sent_twice(proxy: Proxy, certificate: Path, clock: Clock) -> None:
+    """The simulator counts the moment asked from in; what it sends is one moment for each interval."""
+    source = watched(proxy, certificate)
+    source.sample()
+    proxy.answers.clear()
+    clock.now_s += 60
+    source.sample()
+    source.close()
+    times = {key: len(values) for key, values in as_pyvmomi_has_it(proxy.answers).items() if key[0].startswith("vm-")}
+    assert set(times.values()) == {3}
+
+
 def test_a_session_that_ended_is_renewed(proxy: Proxy, certificate: Path, clock: Clock) -> None:
     source = watched(proxy, certificate)
     given = samples_of(source.sample())

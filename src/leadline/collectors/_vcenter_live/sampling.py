@@ -1,7 +1,7 @@
 """Samples of a vCenter as they come: a live source of columns.
 
 One cycle asks for the samples of all objects since the last one, in queries of a few hundred objects and as many
-counters as the server allows, over one connection; the answers are read as text (see `_core.VspherePerfAnswer`).
+counters as the server allows; the next is asked for while an answer is read, as text (see `_core.VspherePerfAnswer`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import ssl
 import time
 from collections import Counter as CounterOf
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from http.client import HTTPException
+from itertools import islice
 from typing import Any
 from xml.parsers.expat import ExpatError
 
 from leadline._core import CoreError, VspherePerfAnswer
+from leadline.collectors._vcenter_live.ahead import AnswersAhead
 from leadline.collectors._vcenter_live.columns import LiveColumns, Placing
 from leadline.collectors._vcenter_live.counters import in_chunks, live_counters
 from leadline.collectors._vcenter_live.estate import LiveEstate, Reader
@@ -86,6 +89,23 @@ class _Family:
         self.columns.keep({on[reference] for reference in wanted})
 
 
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """What is asked at once: some counters of some objects of a family, until a moment."""
+
+    family: _Family
+    batch: list[Reference]
+    metrics: str
+    end_ns: int
+
+    def specs(self) -> Iterator[str]:
+        """The text for each object; no sample is as early as the moment asked from, so that none is sent twice."""
+        family = self.family
+        for one in self.batch:
+            start_ns = min(family.given.asked_from(one[1]) + NS_PER_S, self.end_ns)
+            yield query_spec(one, start_ns, self.end_ns, self.metrics, family.interval_s)
+
+
 class VcenterLive:
     """A live source of a vCenter or ESXi host.
 
@@ -104,7 +124,7 @@ class VcenterLive:
         self._access, self._context, self._options = access, context, options
         self._estate = LiveEstate(f"vcenter:{access.host}", read)
         self._session: Any = None
-        self._text: PerformanceText | None = None
+        self._answers: AnswersAhead[_Query, VspherePerfAnswer] | None = None
         self._families: list[_Family] = []
         self._events: EventReader | None = None
         self._info = SourceInfo(f"vcenter:{access.host}", "vcenter", "vCenter", host=access.host)
@@ -134,9 +154,9 @@ class VcenterLive:
         """Log out and close the connections."""
         from pyVmomi import vmodl  # noqa: PLC0415 - 0.5 s that only what talks to vCenter needs
 
-        if self._text is not None:
-            self._text.close()
-        session, self._session, self._text = self._session, None, None
+        if self._answers is not None:
+            self._answers.close()
+        session, self._session, self._answers = self._session, None, None
         if session is not None:
             try:
                 disconnect(session)
@@ -148,7 +168,10 @@ class VcenterLive:
         session = connect(self._access, self._context)
         self._session = session
         content = session.RetrieveContent()
-        self._text = PerformanceText(self._access, self._context, session, id_of(content.perfManager))
+        manager = id_of(content.perfManager)
+        self._answers = AnswersAhead(
+            lambda: PerformanceText(self._access, self._context, session, manager), self._answered
+        )
         now = session.CurrentTime()
         self._ahead_s = now.timestamp() - time.time()
         self._info = replace(self._info, tool_version=content.about.version)
@@ -268,29 +291,26 @@ class VcenterLive:
         """
         step = family.interval_s * NS_PER_S
         end_ns = now_ns // step * step  # all objects tell of the same moments
+        if self._answers is None:
+            raise SessionEndedError
+        batches = [(index, batch) for index, batch in enumerate(family.batches) if batch]
+        queries = (_Query(family, batch, chunk, end_ns) for _, batch in batches for chunk in family.chunks)
         given_now: dict[str, tuple[int, ...]] = {}
-        for index, batch in enumerate(family.batches):
-            if not batch:
-                continue
-            answers = [self._answered(family, batch, chunk, end_ns) for chunk in family.chunks]
-            keys = [[key for _, key in answer.entities] for answer in answers]
-            fresh = _fresh(family.given, answers, keys)
-            given_now |= fresh
-            for place, (answer, listed) in enumerate(zip(answers, keys, strict=True)):
-                owners = [self._estate.on.get((family.type_name, key)) for key in listed]
-                family.columns.take((index, place), answer, owners, [fresh.get(key, ()) for key in listed])
+        with closing(self._answers.answers(queries)) as ahead:
+            for index, _ in batches:
+                answers = list(islice(ahead, len(family.chunks)))
+                keys = [[key for _, key in answer.entities] for answer in answers]
+                fresh = _fresh(family.given, answers, keys)
+                given_now |= fresh
+                for place, (answer, listed) in enumerate(zip(answers, keys, strict=True)):
+                    owners = [self._estate.on.get((family.type_name, key)) for key in listed]
+                    family.columns.take((index, place), answer, owners, [fresh.get(key, ()) for key in listed])
         return given_now
 
-    def _answered(self, family: _Family, batch: list[Reference], metrics: str, end_ns: int) -> VspherePerfAnswer:
-        specs = (
-            query_spec(one, min(family.given.asked_from(one[1]), end_ns), end_ns, metrics, family.interval_s)
-            for one in batch
-        )
-        if self._text is None:
-            raise SessionEndedError
-        text = self._text.query(specs)
+    def _answered(self, text: PerformanceText, query: _Query) -> VspherePerfAnswer:
+        answer = text.query(query.specs())
         try:
-            return VspherePerfAnswer.from_bytes(text, self._access.host)
+            return VspherePerfAnswer.from_bytes(answer, self._access.host)
         except CoreError as error:
             raise ToolError(error.where, found=error.found, expected=error.expected, advice=error.advice) from error
 
