@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,9 +34,12 @@ guests:
       - {name: fast, adapter: block0, size: 32m, format: qcow2, overlays: 2}
       - {name: flash, adapter: nvme0, size: 32m, provisioning: thin}
     nics: [{type: vmxnet3, address: 10.9.0.1/24}]
-    ports: {7: 17007}
+    ports: {7: FREE_PORT}
     prepare: ["echo prepared > /tmp/prepared"]
 """
+with socket.create_server(("127.0.0.1", 0)) as probe:
+    PORT = int(probe.getsockname()[1])  # each worker of the tests has a guest of its own
+GUEST = GUEST.replace("FREE_PORT", str(PORT))
 if shutil.which("nbdkit") is not None:
     GUEST = GUEST.replace("    nics", "      - {name: far, adapter: scsi0, size: 16m, storage_latency: 40ms}\n    nics")
 

@@ -18,6 +18,7 @@ from leadline.core.model.errors import ToolError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.lab.channel import Channel
 from leadline.lab.machine import Machine
+from tests.lab.conftest import PORT
 
 PVSCSI = "/etc/modprobe.d/60-leadline-pvscsi.conf"
 pytestmark = [pytest.mark.real, pytest.mark.slow]
@@ -53,7 +54,7 @@ def test_this_machine_reaches_the_guest_by_its_port_and_the_guest_reaches_nothin
     deadline = time.monotonic() + 30.0
     answer = b""
     while not answer and time.monotonic() < deadline:  # QEMU takes the connection before the guest listens
-        with suppress(OSError), socket.create_connection(("127.0.0.1", 17007), timeout=10.0) as here:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", PORT), timeout=10.0) as here:
             answer = here.recv(16)
     assert answer == b"hello\n"
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -188,6 +189,7 @@ def test_facts_know_the_paravirtual_devices(guest: Machine, facts: Path) -> None
 
 def test_a_probe_recognises_a_limit_from_within(guest: Machine) -> None:
     device = guest.device_of("capped")
+    sh(guest, "rm -rf /tmp/probed")  # of a try before this one
     words = ["probe", "--on", device, "--destroy-data", device, "--set-size", "16m", "--seconds", "2", "--pulse", "5"]
     words += ["--oio", "32", "--iops-limit", "100", "-o", "/tmp/probed", "--yes", "--quiet", "--json"]
     answer = guest.channel.leadline(words, timeout_s=400.0)

@@ -43,8 +43,12 @@ class Qmp:
             self._socket.close()
             raise self._failed(str(error.strerror)) from error
         self._stream = self._socket.makefile("rb")
-        self._read()  # the greeting
-        self.execute("qmp_capabilities")
+        try:
+            self._read()  # the greeting
+            self.execute("qmp_capabilities")
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def pid(self) -> int:
