@@ -108,8 +108,10 @@ def main(arguments: list[str] | None = None) -> None:
             free = recorded(device, folder)
         demand = recorded_demand(import_paths([folder / "iostat.txt"]).capture, "")
     assert demand is not None
-    print(f"recorded: {demand.origin}; p95 without a limit {np.quantile(free, 0.95):.3g} ms")
     requests = Requests.of(demand.demand)
+    unlimited = behind(requests, TokenLimit(None))
+    print(f"recorded: {demand.origin}")
+    print(f"no limit:  p95 predicted {unlimited.p95_ms:7.1f} ms, measured {np.quantile(free, 0.95):7.1f} ms")
     worst = 0.0
     for cap in options.caps:
         predicted = behind(requests, TokenLimit(float(cap), held_s=QEMU_HELD_S))
