@@ -174,11 +174,11 @@ class IncidentStore:
                 advice="Restore it from a backup, or move it away: the watch begins a new one.",
             ) from error
 
-    def save(self, incident: LiveIncident) -> None:
-        """Write an incident as it is now; its remarks are kept by `remark`."""
-        row = (incident.id, incident.opened_ns, incident.seen_ns, incident.closed_ns, json.dumps(_plain(incident)))
+    def save(self, *incidents: LiveIncident) -> None:
+        """Write incidents as they are now, all or none; of one that is named twice the last. Remarks have `remark`."""
+        rows = [(one.id, one.opened_ns, one.seen_ns, one.closed_ns, json.dumps(_plain(one))) for one in incidents]
         with self._open() as base:
-            base.execute("insert or replace into incident values (?, ?, ?, ?, ?)", row)
+            base.executemany("insert or replace into incident values (?, ?, ?, ?, ?)", rows)
 
     def open_ones(self) -> list[LiveIncident]:
         """The incidents that go on, oldest first."""

@@ -172,3 +172,13 @@ def test_the_next_watch_tells_nothing_twice(tmp_path: Path) -> None:
     telling = Telling(tmp_path)
     assert telling.at(1020, OPEN) == []
     assert telling.at(1100, closed(1100)) == [("dba", "closed")]
+
+
+def test_what_becomes_of_many_incidents_is_kept_at_once_and_the_last_of_each_counts(tmp_path: Path) -> None:
+    store, other = IncidentStore(tmp_path), replace(OPEN, id="other")
+    store.save(OPEN, other, closed(90.0), replace(other, title="renamed"))
+    assert [one.id for one in store.open_ones()] == ["other"]
+    assert {one.id: (one.is_open, one.title) for one in store.between(0, 1 << 62)} == {
+        OPEN.id: (False, OPEN.title),
+        "other": (True, "renamed"),
+    }

@@ -222,7 +222,7 @@ def test_a_full_disk_keeps_incidents_waiting_and_they_are_told_when_it_has_space
     with playing(tmp_path) as play:
         save = play.watch.incidents.save
 
-        def full(one: object) -> None:
+        def full(*_: object) -> None:
             raise ToolError("incidents", found="no space left", expected="space", advice="Free some.")
 
         monkeypatch.setattr(play.watch.incidents, "save", full)

@@ -42,6 +42,8 @@ def uninvolved_disks(capture: Capture) -> frozenset[Entity]:
             name = capture.inventory.get(database, setting)
             if name is not None and database.parent is not None:
                 places.setdefault(database.parent, []).append((kept, whole_disk(str(name))))
+    if not places:
+        return frozenset()
     disks = {e for group in capture.groups for e in group.entities if e.kind is EntityKind.BLOCK_DEVICE}
     return frozenset(disk for disk in disks if disk.parent in places and _is_beside(disk, places[disk.parent], capture))
 

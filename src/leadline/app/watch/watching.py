@@ -293,16 +293,17 @@ class Watch:
         return self.say(self.judged.diagnosis, self.window.capture, suspicion)
 
     def _keep_steps(self) -> None:
-        """Keep what became of incidents, in order; what a full disk refuses is kept and told when it has space."""
+        """Keep what became of incidents and tell it, in order; what a full disk refuses waits until it has space."""
+        if self._unkept:
+            self.incidents.save(*(step.incident for step in self._unkept))
         while self._unkept:
-            self._keep(self._unkept[0])
+            self._follow(self._unkept[0])
             del self._unkept[0]
         self._announce()
 
-    def _keep(self, step: IncidentStep) -> None:
-        """Keep what became of an incident, and tell who is to know."""
+    def _follow(self, step: IncidentStep) -> None:
+        """Have an incident that is kept recorded, and tell who is to know."""
         incident = step.incident
-        self.incidents.save(incident)
         if step.step in (LifeStep.OPENED, LifeStep.REOPENED):
             self._capturing.add(incident.id)
         self.announcer.take(incident)
