@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline.app.watch.placing import PlacedIncidents
 from leadline.core.model.capture import NS_PER_S
 from leadline.core.model.finding import Window
 from leadline.core.model.metrics import metric
@@ -71,8 +72,8 @@ class IncidentBook:
     """
 
     say: Callable[[Suspicion], tuple[str, str]]
-    _open: dict[str, LiveIncident] = field(default_factory=dict)
-    _closed: dict[str, LiveIncident] = field(default_factory=dict)
+    _open: PlacedIncidents = field(default_factory=PlacedIncidents)
+    _closed: PlacedIncidents = field(default_factory=PlacedIncidents)
     _symptoms: dict[str, tuple[Change, ...]] = field(default_factory=dict)
     # How often each cause, with what it is about, was the first one of an incident.
     _named: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
@@ -127,16 +128,16 @@ class IncidentBook:
         """
         steps: list[IncidentStep] = []
         waiting: list[_Waiting] = []
+        waited = {place: one for one in reversed(self._waiting) for place in one.suspicion.places}
         for suspicion in suspicions:
-            known = self._belongs_to(suspicion, self._open.values())
+            known = _belongs_to(suspicion, self._open)
             if known is not None:
                 is_over = self._is_over_for_users(known, suspicion, capture)
                 steps.append(self._seen(known, suspicion, known.seen_ns if is_over else now_ns))
                 continue
             if self._is_left_over(suspicion):
                 continue
-            before = next((one for one in self._waiting if _is_same(one.suspicion.places, suspicion.places)), None)
-            first_ns = now_ns if before is None else before.first_ns
+            first_ns = min((waited[place].first_ns for place in suspicion.places & waited.keys()), default=now_ns)
             if now_ns - first_ns < OPEN_AFTER_S * NS_PER_S or _was_hiccup(suspicion, capture):
                 waiting.append(_Waiting(suspicion, first_ns, now_ns))
             else:
@@ -144,11 +145,6 @@ class IncidentBook:
         self._waiting = waiting
         steps.extend(self._over(capture, now_ns))
         return steps
-
-    def _belongs_to(self, suspicion: Suspicion, incidents: Iterable[LiveIncident]) -> LiveIncident | None:
-        """The incident that touches the same places, the one with the same cause before others."""
-        same = [one for one in incidents if _is_same(frozenset(one.places), suspicion.places)]
-        return min(same, key=lambda one: (one.cause != suspicion.cause, one.opened_ns), default=None)
 
     def _is_over_for_users(self, incident: LiveIncident, suspicion: Suspicion, capture: Capture) -> bool:
         """Whether users felt an incident and do not any more: a limit that is passed beside it keeps it open no longer.
@@ -164,13 +160,11 @@ class IncidentBook:
         """Whether a limit was passed in an incident that is over for users, and is seen because of that."""
         if suspicion.was_felt:
             return False
-        felt = [
-            one for one in self._closed.values() if one.was_felt and _is_same(frozenset(one.places), suspicion.places)
-        ]
+        felt = [one for one in self._closed.touching(suspicion.places) if one.was_felt]
         return any(suspicion.window.start_ns < (one.closed_ns or 0) for one in felt)
 
     def _opened(self, suspicion: Suspicion, now_ns: int) -> IncidentStep:
-        back = self._belongs_to(suspicion, self._closed.values())
+        back = _belongs_to(suspicion, self._closed)
         if back is not None and _returns(back, suspicion, now_ns):
             del self._closed[back.id]
             if (back.cause, back.entity) != (suspicion.cause, _entity_text(suspicion)):
@@ -276,8 +270,10 @@ def _entity_text(suspicion: Suspicion) -> str:
     return "" if suspicion.entity is None else str(suspicion.entity)
 
 
-def _is_same(ones: frozenset[str], others: frozenset[str]) -> bool:
-    return not ones.isdisjoint(others)
+def _belongs_to(suspicion: Suspicion, incidents: PlacedIncidents) -> LiveIncident | None:
+    """The incident that touches the same places, the one with the same cause before others."""
+    same = incidents.touching(suspicion.places)
+    return min(same, key=lambda one: (one.cause != suspicion.cause, one.opened_ns), default=None)
 
 
 def have_recovered(symptoms: Iterable[Change], capture: Capture) -> bool | None:
