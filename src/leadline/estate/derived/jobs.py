@@ -52,6 +52,8 @@ def in_busy_hours(
     recording must hold ``recorded_min`` seconds outside of jobs; META gives that limit.
     """
     spans = list(windows)
+    if not spans:
+        return
     for place in context.table(_loads_by_machine).get(machine, ()):
         group = place.alone()
         starts, ends = sample_bounds(group)
