@@ -22,6 +22,7 @@ from leadline.core.system.tools import require_program
 from leadline.lab import persistent_memory
 from leadline.lab.accelerator import Accelerator, find_qemu
 from leadline.lab.channel import Channel
+from leadline.lab.file_systems import IN_MEMORY, file_system_of
 from leadline.lab.hardware import PORTS_ADDRESS, Files, module_options, options, storage_socket
 from leadline.lab.image import first_file_system
 from leadline.lab.images import make_image
@@ -81,12 +82,16 @@ class Machine:
         return latency_histograms(self.monitor)
 
     def storage_bytes(self) -> tuple[float, float]:
-        """Bytes QEMU had this machine's disks read and write, for the guest and of its own; NaN where another did so.
+        """Bytes QEMU had this machine's disks read and write, for the guest and of its own.
+
+        NaN where another did so, and where the disks of the guest lie in memory: the kernel counts none of that.
 
         Source: proc_pid_io(5), read_bytes and write_bytes: what the page cache answers is not in them.
         """
         if any(disk.storage_latency is not None for disk in self.guest.disks):
             return float("nan"), float("nan")  # nbdkit reads and writes for it
+        if file_system_of(self.files.folder) in IN_MEMORY:
+            return float("nan"), float("nan")
         lines = Path(f"/proc/{self.process.pid}/io").read_text().splitlines()
         counters = {name: float(value) for name, _, value in (line.partition(": ") for line in lines)}
         return counters["read_bytes"], counters["write_bytes"]
