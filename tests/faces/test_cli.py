@@ -188,8 +188,8 @@ def test_the_examples_of_the_help_work(
         (bench / "export.map.yaml").unlink(missing_ok=True)  # of the example below
     elif "--map" in example and not (bench / "export.map.yaml").exists():
         _done("import", "--suggest-map", "export.csv", "-o", "export.map.yaml", cwd=bench)
-    if "-o probed" in example:
-        shutil.rmtree(bench / "probed", ignore_errors=True)  # of the example below, or of an earlier try of this one
+    if (output := re.search(r"^leadline probe .*-o (\w+)", example)) is not None:
+        shutil.rmtree(bench / output[1], ignore_errors=True)  # of the example below, or of an earlier try of this one
     elif "--from probed" in example and not (bench / "probed").exists():
         _done(*shlex.split(next(one for one in PROBES if "-o probed" in one))[1:], cwd=bench)
     words, folder = shlex.split(example.split("   ", maxsplit=1)[0])[1:], bench
