@@ -76,3 +76,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.real)
         if item.get_closest_marker("real") is not None:
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=10, rerun_except="from pytest-timeout"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Why each test that was tried again had failed; its last try tells of the leftovers of the first at most."""
+    for report in terminalreporter.stats.get("rerun", []):
+        reasons = [line[1:].strip() for line in report.longreprtext.splitlines() if line.startswith("E  ")]
+        terminalreporter.write_line(f"tried again: {report.nodeid}: {' / '.join(reasons[:3])[:600]}")
