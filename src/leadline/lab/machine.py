@@ -82,9 +82,9 @@ class Machine:
         return latency_histograms(self.monitor)
 
     def storage_bytes(self) -> tuple[float, float]:
-        """Bytes QEMU had this machine's disks read and write, for the guest and of its own.
+        """Bytes that QEMU read from and wrote to the storage below the guest's disks.
 
-        NaN where another did so, and where the disks of the guest lie in memory: the kernel counts none of that.
+        NaN where nbdkit does that for QEMU, and where the disks lie in memory: the kernel counts no bytes there.
 
         Source: proc_pid_io(5), read_bytes and write_bytes: what the page cache answers is not in them.
         """

@@ -25,8 +25,8 @@ class AnswersAhead(Generic[Query, Answer]):
     """Queries sent over a few connections at a time, and their answers in order.
 
     Args:
-        connected: gives a connection.
-        answered: sends a query over a connection and reads its answer; runs in a thread of its own.
+        connected: returns a connection.
+        answered: sends a query over a connection and returns the answer. Several threads call it at once.
     """
 
     def __init__(

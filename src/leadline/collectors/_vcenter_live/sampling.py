@@ -99,7 +99,7 @@ class _Query:
     end_ns: int
 
     def specs(self) -> Iterator[str]:
-        """The text for each object; no sample is as early as the moment asked from, so that none is sent twice."""
+        """The text for each object, from a second after its newest sample: govmomi's simulator counts the start in."""
         family = self.family
         for one in self.batch:
             start_ns = min(family.given.asked_from(one[1]) + NS_PER_S, self.end_ns)
