@@ -57,9 +57,11 @@ class KnownFacts:
 
 def inventory_of(facts: Iterable[StoredFact]) -> Inventory:
     """What is known of entities; of several values of a setting the last one."""
-    inventory = Inventory()
+    inventory, entities = Inventory(), dict[str, Entity]()
     for text, name, value, source, guessed, _ in facts:
-        entity = Entity.parse(text)
+        entity = entities.get(text)
+        if entity is None:
+            entity = entities[text] = Entity.parse(text)
         if name == "":
             if value is not None:
                 inventory.links[entity] = Entity.parse(value)

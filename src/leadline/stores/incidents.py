@@ -16,6 +16,7 @@ from typing import Any
 
 from leadline.core.io.private import private_file, private_folder
 from leadline.core.model.errors import InputError, ToolError, UsageError
+from leadline.core.model.incident import Change
 from leadline.core.model.vocabulary import Severity
 
 FILE = "incidents.sqlite"
@@ -68,6 +69,7 @@ class LiveIncident:
         rules: of all findings that belong to it, the first cause first.
         places: entities that it touches, for what joins it.
         was_felt: users felt it; else a limit was passed.
+        symptoms: what users felt, as it was last seen: what must go back before it is over.
         reopened_count: how often it came back after it was closed.
         capture: its own recording; empty until it is written.
         remarks: what people said.
@@ -85,6 +87,7 @@ class LiveIncident:
     rules: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     was_felt: bool = False
+    symptoms: tuple[Change, ...] = ()
     reopened_count: int = 0
     capture: str = ""
     remarks: tuple[Remark, ...] = ()
@@ -101,7 +104,8 @@ class LiveIncident:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        return {**asdict(self), "severity": self.severity.name.lower(), "taken_by": self.taken_by}
+        plain = {**asdict(self), "symptoms": [one.to_dict() for one in self.symptoms]}
+        return {**plain, "severity": self.severity.name.lower(), "taken_by": self.taken_by}
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +292,7 @@ class IncidentStore:
 def _plain(incident: LiveIncident) -> dict[str, Any]:
     plain = asdict(incident)
     del plain["remarks"]
-    return {**plain, "severity": int(incident.severity)}
+    return {**plain, "severity": int(incident.severity), "symptoms": [one.to_dict() for one in incident.symptoms]}
 
 
 def _incident(plain: dict[str, Any]) -> LiveIncident:
@@ -296,4 +300,5 @@ def _incident(plain: dict[str, Any]) -> LiveIncident:
     known["severity"] = Severity(known["severity"])
     for name in ("rules", "places"):
         known[name] = tuple(known.get(name, ()))
+    known["symptoms"] = tuple(Change.from_dict(one) for one in known.get("symptoms", ()))
     return LiveIncident(**known)

@@ -212,10 +212,18 @@ class SampleStore:
         *,
         metrics: Collection[str] | None = None,
         entities: Collection[Entity] | None = None,
+        settings: bool = True,
     ) -> Capture:
         """The raw samples of a span, its start included and its end not, those of the last append among them.
 
         The last source is the store itself; its warnings say what is rolled up or missing.
+
+        Args:
+            start_ns: of the span, UTC nanoseconds.
+            end_ns: of the span, UTC nanoseconds.
+            metrics: that are wanted; every one by default.
+            entities: whose samples are wanted; those of all by default.
+            settings: whether what is known of all entities comes with them.
         """
         span_ns = (start_ns, end_ns)
 
@@ -224,7 +232,8 @@ class SampleStore:
             wanted = self._wanted(entities)
             names = _metrics_of(view, metrics)
             pieces = [piece for name in names for piece in self._files.raw(view, name, span_ns, wanted)]
-            return view, [piece for piece in pieces if piece.values.size], self._files.facts(view.entries)
+            facts = self._files.facts(view.entries) if settings else []
+            return view, [piece for piece in pieces if piece.values.size], facts
 
         view, pieces, facts = self._files.consistently(read)
         places = {origin: place for place, origin in enumerate(dict.fromkeys(piece.origin for piece in pieces))}

@@ -148,8 +148,17 @@ class VictoriaMetricsStore:
         *,
         metrics: Collection[str] | None = None,
         entities: Collection[Entity] | None = None,
+        settings: bool = True,
     ) -> Capture:
-        """The samples of a span, its start included and its end not; the last source is the store itself."""
+        """The samples of a span, its start included and its end not; the last source is the store itself.
+
+        Args:
+            start_ns: of the span, UTC nanoseconds.
+            end_ns: of the span, UTC nanoseconds.
+            metrics: that are wanted; every one by default.
+            entities: whose samples are wanted; those of all by default.
+            settings: whether what is known of all entities comes with them.
+        """
         chosen = selectors(metrics, entities)
         wanted = None if entities is None else frozenset(map(str, entities))
         series = []
@@ -158,7 +167,7 @@ class VictoriaMetricsStore:
                 series = series_of(lines, (start_ns, end_ns), wanted)
         groups, sources = grouped(series)
         sources.append(self._note((start_ns, end_ns)))
-        return Capture(groups, sources, inventory_of(self._facts.all()))
+        return Capture(groups, sources, inventory_of(self._facts.all() if settings else ()))
 
     def rolled_up(
         self, metric: str, start_ns: int, end_ns: int, step_s: float, entities: Collection[Entity] | None = None

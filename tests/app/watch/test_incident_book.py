@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from leadline.app.watch.incident_book import IncidentBook, IncidentStep, LifeStep
+from leadline.app.watch.incident_book import IncidentBook, IncidentStep, LifeStep, still_needed
 from leadline.app.watch.suspicions import Suspicion
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
 from leadline.core.model.incident import Change
 from leadline.core.model.vocabulary import Severity
+from leadline.stores.incidents import IncidentStore
 
 S = 1_000_000_000
 DB = Entity.parse("database:orders")
@@ -153,6 +155,32 @@ def test_a_watch_that_begins_again_goes_on_with_what_was_open() -> None:
     book = book_of()
     book.take_up([incident])
     assert steps(judged(book, 1030, FIRST)) == ["seen"]
+
+
+def test_a_watch_that_begins_again_closes_nothing_that_users_still_feel(tmp_path: Path) -> None:
+    """What it sees is bad all the time and looks usual: what was usual before is known from the last watch."""
+    kept = IncidentStore(tmp_path)
+    kept.save(*opened_at(1020).open_ones())
+    book = book_of()
+    book.take_up(kept.open_ones())
+    assert [step for at in range(1030, 1400, 10) for step in judged(book, at)] == []
+    assert steps(judged(book, 1400, value=100.0)) == ["closed"]
+
+
+def test_no_id_comes_a_second_time_after_a_restart() -> None:
+    (incident,) = opened_at(1020).open_ones()
+    book = book_of()
+    book.take_up([incident])
+    for at in (1020, 1030):
+        judged(book, at, FIRST, ELSEWHERE)
+    assert [one.id.rpartition("-")[2] for one in book.open_ones()] == ["1", "2"]
+
+
+def test_of_what_waits_for_a_full_disk_only_the_last_look_at_an_incident_is_needed() -> None:
+    (incident,) = opened_at(1020).open_ones()
+    life = [LifeStep.OPENED, LifeStep.SEEN, LifeStep.SEEN, LifeStep.CHANGED, LifeStep.SEEN, LifeStep.SEEN]
+    waiting = [IncidentStep(step, replace(incident, seen_ns=place)) for place, step in enumerate(life)]
+    assert [step.incident.seen_ns for step in still_needed(waiting)] == [0, 3, 5]
 
 
 def test_what_is_not_measured_any_more_is_given_up_after_a_while() -> None:

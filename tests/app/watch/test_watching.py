@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -170,6 +171,28 @@ def test_a_watch_that_is_killed_goes_on_with_its_incident(tmp_path: Path, incide
         assert play.notices() == ["opened"]
 
 
+def test_the_next_watch_knows_what_was_usual_before_the_incident(tmp_path: Path, incident: Capture) -> None:
+    span = incident.span_ns()
+    assert span is not None
+    every = list(parts(incident.shifted(time.time() - span[0] / NS_PER_S - 180)))
+    with playing(tmp_path) as play:
+        for part in every[:24]:
+            play.step(part)
+        (known,) = play.watch.book.open_ones()
+    with playing(tmp_path) as play:
+        play.watch._fill_window()
+        kept = play.watch.window.capture.span_ns()
+        assert kept is not None and (kept[1] - kept[0]) / NS_PER_S > 100
+        steps = [step for part in every[24:30] for step in play.step(part)]
+        assert steps and {step.step.value for step in steps} <= {"seen", "changed"}
+        (again,) = play.watch.book.open_ones()
+        assert (again.id, again.cause) == (known.id, known.cause)
+        assert again.seen_ns > known.seen_ns
+        assert [(one.metric, round(one.normal)) for one in again.symptoms] == [
+            (one.metric, round(one.normal)) for one in known.symptoms
+        ]
+
+
 def test_nobody_is_told_in_maintenance(tmp_path: Path, incident: Capture) -> None:
     with playing(tmp_path) as play:
         play.watch.incidents.add_maintenance(Maintenance("*", 0, 1 << 62, "patch day"))
@@ -230,10 +253,12 @@ def test_a_full_disk_keeps_incidents_waiting_and_they_are_told_when_it_has_space
             play.step(part)
         assert play.watch.book.open_ones()
         assert play.notices() == []
+        assert [step.step.value for step in play.watch._unkept].count("seen") == 1
         monkeypatch.setattr(play.watch.incidents, "save", save)
         play.step(every[26])
         assert play.notices() == ["opened"]
         assert [event.is_bad for event in play.watch.events if event.about == "incidents"] == [True, False]
+        assert play.watch._unkept == []
 
 
 def test_a_defect_of_ours_ends_no_watch(tmp_path: Path, incident: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ One cause is one incident: what touches the same places at the same time belongs
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -54,6 +54,14 @@ class IncidentStep:
     incident: LiveIncident
 
 
+def still_needed(steps: Sequence[IncidentStep]) -> list[IncidentStep]:
+    """Steps without those that only saw an incident of which a later step tells."""
+    last = {step.incident.id: place for place, step in enumerate(steps)}
+    return [
+        step for place, step in enumerate(steps) if step.step is not LifeStep.SEEN or last[step.incident.id] == place
+    ]
+
+
 @dataclass(eq=False)
 class _Waiting:
     """A suspicion that has not lasted long enough yet."""
@@ -74,7 +82,6 @@ class IncidentBook:
     say: Callable[[Suspicion], tuple[str, str]]
     _open: PlacedIncidents = field(default_factory=PlacedIncidents)
     _closed: PlacedIncidents = field(default_factory=PlacedIncidents)
-    _symptoms: dict[str, tuple[Change, ...]] = field(default_factory=dict)
     # How often each cause, with what it is about, was the first one of an incident.
     _named: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
     _waiting: list[_Waiting] = field(default_factory=list)
@@ -84,6 +91,8 @@ class IncidentBook:
         """Go on with what was stored when the last watch ended."""
         for incident in incidents:
             (self._open if incident.is_open else self._closed)[incident.id] = incident
+            number = incident.id.rpartition("-")[2]
+            self._number = max(self._number, int(number) if number.isdecimal() else 0)  # no id comes a second time
 
     def open_ones(self) -> tuple[LiveIncident, ...]:
         """The incidents that go on."""
@@ -153,8 +162,7 @@ class IncidentBook:
         """
         if suspicion.was_felt or not incident.was_felt:
             return False
-        symptoms = self._symptoms.get(incident.id, ())
-        return bool(symptoms) and have_recovered(symptoms, capture) is True
+        return bool(incident.symptoms) and have_recovered(incident.symptoms, capture) is True
 
     def _is_left_over(self, suspicion: Suspicion) -> bool:
         """Whether a limit was passed in an incident that is over for users, and is seen because of that."""
@@ -188,9 +196,9 @@ class IncidentBook:
             rules=suspicion.rules,
             places=tuple(sorted(suspicion.places)),
             was_felt=suspicion.was_felt,
+            symptoms=suspicion.symptoms,
         )
         self._open[incident.id] = incident
-        self._symptoms[incident.id] = suspicion.symptoms
         return IncidentStep(LifeStep.OPENED, incident)
 
     def _seen(self, incident: LiveIncident, suspicion: Suspicion, now_ns: int) -> IncidentStep:
@@ -209,10 +217,9 @@ class IncidentBook:
             rules=tuple(dict.fromkeys((*suspicion.rules, *incident.rules))),
             places=tuple(sorted({*incident.places, *suspicion.places})),
             was_felt=incident.was_felt or suspicion.was_felt,
+            symptoms=suspicion.symptoms or incident.symptoms,
         )
         self._open[incident.id] = updated
-        if suspicion.symptoms:
-            self._symptoms[incident.id] = suspicion.symptoms
         changed = updated.severity > incident.severity or updated.cause != incident.cause
         return IncidentStep(LifeStep.CHANGED if changed else LifeStep.SEEN, updated)
 
@@ -237,7 +244,7 @@ class IncidentBook:
             quiet_s = (now_ns - incident.seen_ns) / NS_PER_S
             if quiet_s < CLOSE_AFTER_S:
                 continue
-            state = have_recovered(self._symptoms.get(incident.id, ()), capture)
+            state = have_recovered(incident.symptoms, capture)
             if state is False or (state is None and quiet_s < GIVE_UP_S):
                 if state is False:
                     self._open[incident.id] = replace(incident, seen_ns=now_ns - round((CLOSE_AFTER_S - 1) * NS_PER_S))
@@ -249,7 +256,6 @@ class IncidentBook:
         limit_ns = now_ns - round(REOPEN_WITHIN_S * NS_PER_S)
         for known in [one for one in self._closed.values() if (one.closed_ns or 0) < limit_ns]:
             del self._closed[known.id]
-            self._symptoms.pop(known.id, None)
             self._named.pop(known.id, None)
         return steps
 

@@ -10,13 +10,14 @@ from leadline.app.diagnose.incidents import FELT, POINT_COUNT_MIN, SESSIONS, STO
 from leadline.app.watch.judging import rule_duration_s
 from leadline.core.model.answer import Felt
 from leadline.core.model.capture import NS_PER_S
+from leadline.core.model.entities import Entity
 from leadline.core.model.profile import Profile
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 
 if TYPE_CHECKING:
     from leadline.core.model.answer import Answer
     from leadline.core.model.capture import Capture
-    from leadline.core.model.entities import Entity, Inventory
+    from leadline.core.model.entities import Inventory
     from leadline.core.model.finding import Diagnosis, Finding, Window
     from leadline.core.model.incident import Change
 
@@ -199,3 +200,13 @@ def places_of(inventory: Inventory, entity: Entity, layer: Layer) -> frozenset[s
     touched = {one for one in lineage if one.kind is not EntityKind.CLUSTER and (is_storage or one.kind not in _STORES)}
     reach = "storage" if is_storage else layer.value
     return frozenset(f"{reach}: {one}" if one.kind in _ALONE else str(one) for one in touched)
+
+
+def entity_at(place: str) -> Entity:
+    """The entity of a place, as `places_of` writes it.
+
+    >>> str(entity_at("storage: datastore:gold")), str(entity_at("host:esx1/vm:db: old"))
+    ('datastore:gold', 'host:esx1/vm:db: old')
+    """
+    reach, _, rest = place.partition(": ")
+    return Entity.parse(rest if rest and ":" not in reach else place)

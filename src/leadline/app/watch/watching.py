@@ -21,16 +21,16 @@ from leadline.app.diagnose.feeling import feeling_of
 from leadline.app.diagnose.incidents import Lookout
 from leadline.app.diagnose.symptoms import Symptoms
 from leadline.app.watch.announcing import Announcer
-from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, LifeStep
+from leadline.app.watch.incident_book import REOPEN_WITHIN_S, IncidentBook, IncidentStep, LifeStep, still_needed
+from leadline.app.watch.incident_captures import QUOTA_SHARE, IncidentCaptures
 from leadline.app.watch.judging import LiveJudge
 from leadline.app.watch.sources import SourceEvent, WatchedSource
 from leadline.app.watch.suspicions import Suspicion, looking_back, recent_ns, suspicions_of
 from leadline.app.watch.window import EVENTS, LiveWindow
 from leadline.core.contracts.notifier import Notice, NoticeState
 from leadline.core.contracts.rule import rule_metas
-from leadline.core.io.parquet import save
-from leadline.core.io.private import private_folder
 from leadline.core.model.capture import NS_PER_S, Capture
+from leadline.core.model.entities import Inventory
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.events import events_of
 from leadline.core.model.finding import Diagnosis, Window
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from leadline.stores.samples import SampleStore, StoreStatus
     from leadline.stores.victoriametrics import VictoriaMetricsStore
 
-BEFORE_S, AFTER_S = 600.0, 600.0  # of an incident, in its own recording
 SEND_EVERY_S, MAINTAIN_EVERY_S, FACTS_EVERY_S = 2.0, 60.0, 3600.0
 EVENTS_KEPT = 200
 _NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", "provisioned_gib"})  # they move along
@@ -110,6 +109,7 @@ class Watch:
     window: LiveWindow = field(init=False)
     book: IncidentBook = field(init=False)
     announcer: Announcer = field(init=False)
+    captures: IncidentCaptures = field(init=False)
     judged: Judged = field(default_factory=Judged)
     events: deque[WatchEvent] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
     stored: StoreStatus | None = None  # once a minute
@@ -117,7 +117,6 @@ class Watch:
     sample_count: int = 0
     lost_count: int = 0  # readings that a full disk did not take before the window had moved on
     began_ns: int = field(default_factory=time.time_ns)
-    _capturing: set[str] = field(default_factory=set)
     _due: dict[str, float] = field(default_factory=dict)
     _unkept: list[IncidentStep] = field(default_factory=list)
     _unstored: list[Capture] = field(default_factory=list)
@@ -129,8 +128,12 @@ class Watch:
         self.window = LiveWindow(self.settings.window_minutes * 60.0, [])
         self.book = IncidentBook(self._words_of)
         now_ns = time.time_ns()
-        known = self.incidents.between(now_ns - _ns(REOPEN_WITHIN_S), now_ns)
-        self.book.take_up([*self.incidents.open_ones(), *(one for one in known if not one.is_open)])
+        recent = self.incidents.between(now_ns - _ns(REOPEN_WITHIN_S), now_ns)
+        known = [*self.incidents.open_ones(), *(one for one in recent if not one.is_open)]
+        self.book.take_up(known)
+        bytes_max = round(QUOTA_SHARE * self.settings.store.gib_max * (1 << 30))
+        self.captures = IncidentCaptures(self.settings.store.path() / "incidents", self.store, bytes_max)
+        self.captures.take_up(known)
         self.announcer = Announcer(self.settings.tell, self.incidents, self._tell)
         self.announcer.take_up()
 
@@ -141,6 +144,7 @@ class Watch:
             over: set by whoever ends it.
             stepped: called after each step, such as to redraw a screen.
         """
+        self._try("window", self._fill_window)
         for source in self.sources:
             source.start()
         helpers = [
@@ -165,6 +169,17 @@ class Watch:
                 helper.join(HELPER_END_S)
             self.store.close()
 
+    def _fill_window(self) -> None:
+        """Begin with what the last watch kept: what goes on is held against what was usual before it."""
+        kept_ns, now_ns = self.store.span_ns(), time.time_ns()
+        start_ns = now_ns - _ns(self.window.span_s)
+        if kept_ns is None or kept_ns[1] < start_ns:
+            return
+        newest = self.store.read(kept_ns[1] - _ns(NORMAL_S), kept_ns[1] + 1, settings=False)
+        if newest.series_count <= WHOLE_SERIES_MAX:  # of more, what users feel is not looked for
+            # Settings are read anew: those of what is gone would be judged.
+            self.window.take(self.store.read(start_ns, now_ns, settings=False))
+
     def step(self) -> list[IncidentStep]:
         """Take in what is new, and judge it where that is due."""
         with self.lock:
@@ -173,7 +188,7 @@ class Watch:
             if self.window.changed and self._is_due("judge", self._judge_every_s()):
                 steps = self._try("judging", self._judge) or []
             self.last_steps = tuple(steps)
-            self._unkept += steps
+            self._unkept = still_needed([*self._unkept, *steps])
             self._try("incidents", self._keep_steps)
             return steps
 
@@ -303,10 +318,8 @@ class Watch:
 
     def _follow(self, step: IncidentStep) -> None:
         """Have an incident that is kept recorded, and tell who is to know."""
-        incident = step.incident
-        if step.step in (LifeStep.OPENED, LifeStep.REOPENED):
-            self._capturing.add(incident.id)
-        self.announcer.take(incident)
+        self.captures.take(step.incident)
+        self.announcer.take(step.incident)
         if step.step is not LifeStep.SEEN:  # of one that opened and closed since, both are told
             self._announce()
 
@@ -319,23 +332,20 @@ class Watch:
         self.teller.tell(notice_of(incident, state, self.settings.page.link), names)
 
     def _write_captures(self) -> None:
-        """Write the recording of each incident that is open or was until a short while ago."""
-        for number in list(self._capturing):
+        """Write the recordings of incidents that are due, and say where each is."""
+        for number in self.captures.write_due(self.judged.time_ns, self._copied_window):
+            path = str(self.captures.path(number))
             with self.lock:
-                incident, now_ns = self.book.get(number), self.judged.time_ns
-            if incident is None:
-                self._capturing.discard(number)
-                continue
-            end_ns = now_ns if incident.closed_ns is None else incident.closed_ns + _ns(AFTER_S)
-            path = private_folder(self.settings.store.path() / "incidents") / f"{number}.parquet"
-            save(self.store.read(incident.opened_ns - _ns(BEFORE_S), end_ns), path)
-            if not incident.capture:
-                with self.lock:
-                    incident = self.book.with_capture(number, str(path))
-                    self.incidents.save(incident)
-                    self.announcer.take(incident)
-            if incident.closed_ns is not None and now_ns >= end_ns:
-                self._capturing.discard(number)
+                is_known = self.book.get(number) is not None
+                incident = self.book.with_capture(number, path) if is_known else self.incidents.get(number)
+                self.incidents.save(replace(incident, capture=path))
+                self.announcer.take(incident)
+
+    def _copied_window(self) -> Capture:
+        """Series and settings of the window, for a thread that looks at them while the watch goes on."""
+        with self.lock:
+            known = self.window.inventory
+            return Capture(list(self.window.capture.groups), [], Inventory(dict(known.facts), dict(known.links)))
 
     def _mark_changes(self, capture: Capture) -> None:
         """Keep settings that are not what they were as known changes."""

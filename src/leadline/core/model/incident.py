@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -21,6 +23,10 @@ class Basis(StrEnum):
     FELT = "felt"  # users' throughput, latency or waiting sessions changed
     WAITED = "waited"  # nothing users feel was recorded; what waits changed
     TOLD = "told"  # its time was given
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +64,24 @@ class Change:
         return ratio
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``; a ratio to zero is null."""
-        ratio = self.ratio
+        """Plain data for ``--json``; a ratio to zero and what is not known are null."""
         return {
             "entity": str(self.entity),
             "metric": self.metric,
             "unit": self.unit,
-            "normal": self.normal,
-            "during": self.during,
-            "noise": self.noise,
-            "ratio": ratio if ratio != float("inf") else None,
+            "normal": _finite(self.normal),
+            "during": _finite(self.during),
+            "noise": _finite(self.noise),
+            "ratio": _finite(self.ratio),
             "share": round(self.share, 3),
         }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Change:
+        """The change of which `to_dict` gave the plain data."""
+        levels = {name: plain[name] for name in ("normal", "during", "noise", "share")}
+        known = {name: float("nan") if level is None else float(level) for name, level in levels.items()}
+        return cls(Entity.parse(plain["entity"]), plain["metric"], plain["unit"], **known)
 
     def __str__(self) -> str:
         return f"{show(self.normal, self.unit)} to {show(self.during, self.unit)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -65,6 +66,6 @@ def command(
         out.print(Text(f"  {iso(marker.time_ns)[11:19]} {marker.kind} {marker.entity}: {marker.text}"))
     for remark in plain["remarks"]:
         out.print(Text(f"  {remark['time'][11:19]} {remark['author']}: {remark['text']}"))
-    if one.capture:
+    if one.capture and Path(one.capture).is_file():
         out.print()
         out.print(Text(f"Recording: leadline diagnose {one.capture} --html report.html", style="dim"))
