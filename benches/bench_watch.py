@@ -7,8 +7,9 @@ The vCenter is govmomi's simulator; ``--vms`` are per host. It takes 7 minutes t
 that runs already is asked. Asked for every instance it answers with one series; a vCenter answers with the whole and
 each vCPU, disk and adapter. ``--instances`` asks it for those that it lists of a type of object, by name.
 For each cycle: samples, how long collecting took, how long keeping and judging took, and the processor time of this
-process alone. With ``--telegraf`` the folder of a program that collects the same with telegraf's own input, in the same
-run after it, which neither keeps nor judges.
+process alone; at the end, what is done once a minute: the store put in order, incidents recorded. With ``--telegraf``
+the folder of a program that collects the same with telegraf's own input, in the same run after it, which neither keeps
+nor judges.
 """
 
 from __future__ import annotations
@@ -125,9 +126,23 @@ def watched(folder: Path, port: int, cycles: int) -> None:
         finally:
             for one in watch.sources:
                 one.close()
+        _house(watch)
         status = watch.store.status()
         print(f"store {status.size_bytes / 1e6:.1f} MB of {status.sample_count:,} samples in the log")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+def _house(watch: Watch) -> None:
+    """What a watch does once a minute beside its cycles: the store in order, recordings of incidents."""
+    began, cpu_before = time.monotonic(), time.process_time()
+    watch.keep_house()
+    folder = watch.store.folder / "incidents"
+    count = len(list(folder.glob("*.parquet"))) if folder.is_dir() else 0
+    print(
+        f"house kept in {time.monotonic() - began:.2f} s, own CPU {time.process_time() - cpu_before:.2f} s: "
+        f"{count} recordings of {len(watch.book.open_ones())} open incidents",
+        flush=True,
+    )
 
 
 def _cycles(watch: Watch, cycles: int) -> None:

@@ -167,6 +167,22 @@ def test_a_watch_that_begins_again_closes_nothing_that_users_still_feel(tmp_path
     assert steps(judged(book, 1400, value=100.0)) == ["closed"]
 
 
+def test_a_clock_that_was_ahead_keeps_no_incident_open() -> None:
+    book = opened_at(1020)
+    assert steps(judged(book, 5000, FIRST)) == ["seen"]
+    ends = [at for at in range(1100, 1300, 10) for _ in judged(book, at, value=100.0)]
+    assert ends == [1160]
+
+
+def test_what_ended_while_the_clock_was_ahead_hides_nothing_that_begins_now() -> None:
+    book = opened_at(1020)
+    assert steps(judged(book, 5000, value=100.0)) == ["closed"]
+    later = replace(FIRST, cause="cpu-ready-high", symptoms=(), answer_index=None, window=Window(1170 * S, 1190 * S))
+    judged(book, 1100)
+    assert judged(book, 1180, later) == []
+    assert steps(judged(book, 1190, later)) == ["opened"]
+
+
 def test_no_id_comes_a_second_time_after_a_restart() -> None:
     (incident,) = opened_at(1020).open_ones()
     book = book_of()

@@ -135,6 +135,7 @@ class IncidentBook:
             capture: the live window, in which symptoms are looked up.
             now_ns: the time of the newest sample, UTC nanoseconds.
         """
+        self._put_back(now_ns)
         steps: list[IncidentStep] = []
         waiting: list[_Waiting] = []
         waited = {place: one for one in reversed(self._waiting) for place in one.suspicion.places}
@@ -154,6 +155,14 @@ class IncidentBook:
         self._waiting = waiting
         steps.extend(self._over(capture, now_ns))
         return steps
+
+    def _put_back(self, now_ns: int) -> None:
+        """Let nothing be later than now: a clock that was ahead and is put back would keep incidents open until then."""
+        self._waiting = [one for one in self._waiting if one.first_ns <= now_ns]
+        for incident in [one for one in self._open.values() if one.seen_ns > now_ns]:
+            self._open[incident.id] = replace(incident, seen_ns=now_ns)
+        for incident in [one for one in self._closed.values() if (one.closed_ns or 0) > now_ns]:
+            self._closed[incident.id] = replace(incident, seen_ns=min(incident.seen_ns, now_ns), closed_ns=now_ns)
 
     def _is_over_for_users(self, incident: LiveIncident, suspicion: Suspicion, capture: Capture) -> bool:
         """Whether users felt an incident and do not any more: a limit that is passed beside it keeps it open no longer.
