@@ -27,6 +27,7 @@ import pyVmomi
 import pyVmomi.SoapAdapter
 
 from leadline.app.collecting import collect
+from leadline.app.watch.window import LiveWindow
 from leadline.collectors._vcenter_live import sampling as live
 from leadline.collectors.vcenter import watch
 from leadline.core.contracts.collector import Access
@@ -441,13 +442,41 @@ def test_vms_go_and_stop_and_what_happened_is_told(proxy: Proxy, certificate: Pa
     clock.now_s += 20
     after = source.sample()
     source.close()
-    assert gone in before.inventory.facts
+    assert gone in before.inventory.facts and not before.inventory.gone
     assert gone not in after.inventory.facts
+    assert gone in after.inventory.gone and stopped in after.inventory.gone
+    # What did not change is not given again.
+    assert stays in before.inventory.facts
+    assert stays not in after.inventory.facts and stays not in after.inventory.gone
     assert after.inventory.get(stopped, "power_state") == "off"
     assert {e.ancestor(EntityKind.VM) for g in after.of("cpu_ready_pct") for e in g.entities} == {stays}
     kinds = {event["kind"] for event in after.inventory.get(stopped, "events") or ()}
     assert "vm-powered-off" in kinds
     assert not source.gaps
+
+
+def test_a_vm_that_moved_is_given_where_it_is_now(certificate: Path, clock: Clock) -> None:
+    estate = ("-cluster", "1", "-host", "2", "-standalone-host", "0", "-vm", "3")
+    with simulated(*estate) as access, proxied(access, certificate) as proxy:
+        source, window = watched(proxy, certificate, inventory_s=0), LiveWindow(600.0, [])
+        window.take(source.sample())
+        before = {vm.name: vm.parent for vm in window.inventory.of_kind(EntityKind.VM)}
+        session = connect(access, context_of(access))
+        content = session.RetrieveContent()
+        (cluster,) = content.viewManager.CreateContainerView(content.rootFolder, [vim.ComputeResource], True).view
+        vm = next(vm for host in cluster.host for vm in host.vm)
+        to = next(host for host in cluster.host if host.name != vm.runtime.host.name)
+        name, there = vm.name, to.name
+        wait_for(vm.RelocateVM_Task(vim.vm.RelocateSpec(host=to, pool=cluster.resourcePool)))
+        disconnect(session)
+        clock.now_s += 20
+        window.take(source.sample())
+        source.close()
+    known = window.inventory.of_kind(EntityKind.VM)
+    after = {vm.name: vm.parent for vm in known}
+    assert len(known) == len(before)
+    assert before.pop(name) != after.pop(name) == Entity(EntityKind.HOST, there)
+    assert after == before
 
 
 def test_only_the_given_ca_is_trusted(proxy: Proxy, certificate: Path, tmp_path: Path) -> None:

@@ -160,6 +160,71 @@ def test_events_are_added_to_those_that_are_known(tmp_path: Path) -> None:
     store.close()
 
 
+def vm_on(host: str, gone: Entity | None = None, **settings: Any) -> Inventory:
+    """What a vCenter says of a VM that runs on a host, and of what it was before."""
+    inventory = Inventory()
+    vm = Entity(EntityKind.VM, "db", Entity(EntityKind.HOST, host))
+    inventory.add(Entity(EntityKind.VIRTUAL_DISK, "disk 1", vm), "vc", size_gib=100)
+    inventory.add(vm, "vc", **settings)
+    inventory.links[Entity(EntityKind.GUEST, "g")] = vm
+    if gone is not None:
+        inventory.gone = dict.fromkeys([gone, Entity(EntityKind.VIRTUAL_DISK, "disk 1", gone)], "vc")
+    return inventory
+
+
+@pytest.mark.parametrize("is_opened_anew", [False, True])
+def test_a_vm_that_moved_is_on_one_host_and_was_on_the_other(tmp_path: Path, *, is_opened_anew: bool) -> None:
+    here, there = (Entity(EntityKind.VM, "db", Entity(EntityKind.HOST, name)) for name in ("esx1", "esx2"))
+
+    def hosts(start_s: int) -> dict[str, object]:
+        inventory = store.read(START_NS + start_s * S, 2**62).inventory
+        return {vm.parent.name: inventory.get(vm, "vcpu_count") for vm in inventory.of_kind(EntityKind.VM) if vm.parent}
+
+    store = SampleStore(tmp_path / "store", keep=FOR_EVER)
+    store.append(capture_of(np.zeros((5, 1)), [0], inventory=vm_on("esx1", vcpu_count=4)))
+    store.append(capture_of(np.zeros((5, 1)), [100], inventory=vm_on("esx2", here, vcpu_count=4)))
+    if is_opened_anew:
+        store.close()
+        store = SampleStore(tmp_path / "store", keep=FOR_EVER)
+    assert hosts(50) == {"esx1": 4, "esx2": 4}
+    assert hosts(200) == {"esx2": 4}
+    assert len(store.read(START_NS + 200 * S, 2**62).inventory.of_kind(EntityKind.VIRTUAL_DISK)) == 1
+    assert store.read(*EVER).inventory.links == {Entity(EntityKind.GUEST, "g"): there}
+    # It comes back, and is all there.
+    store.append(capture_of(np.zeros((5, 1)), [300], inventory=vm_on("esx1", there, vcpu_count=4)))
+    assert hosts(400) == {"esx1": 4}
+    store.maintain(whole=True)
+    assert hosts(400) == {"esx1": 4}
+    store.close()
+
+
+def test_a_limit_that_was_taken_away_is_no_more(tmp_path: Path) -> None:
+    vm = Entity(EntityKind.VM, "db", Entity(EntityKind.HOST, "esx1"))
+    store = SampleStore(tmp_path)
+    store.append(Capture([], [], vm_on("esx1", vcpu_count=4, cpu_limit_mhz=2000)))
+    assert store.read(*EVER).inventory.get(vm, "cpu_limit_mhz") == 2000
+    for _ in range(2):
+        store.append(Capture([], [], vm_on("esx1", vm, vcpu_count=4)))
+        assert store.read(*EVER).inventory.get(vm, "cpu_limit_mhz") is None
+        store = reopened(store)
+    store.append(Capture([], [], vm_on("esx1", vm, vcpu_count=4, cpu_limit_mhz=2000)))
+    assert store.read(*EVER).inventory.get(vm, "cpu_limit_mhz") == 2000
+    store.close()
+
+
+def test_what_is_gone_for_longer_than_samples_are_kept_is_forgotten(tmp_path: Path) -> None:
+    here = Entity(EntityKind.VM, "db", Entity(EntityKind.HOST, "esx1"))
+    with SampleStore(tmp_path / "store", keep=Retention(raw_s=3600)) as store:
+        store.append(capture_of(np.zeros((5, 1)), [0], inventory=vm_on("esx1", vcpu_count=4)))
+        store.append(capture_of(np.zeros((5, 1)), [100], inventory=vm_on("esx2", here, vcpu_count=4)))
+        store.maintain(whole=True)
+        catalogue = store._files.catalogue
+        assert any(fact[0] == str(here) for fact in catalogue.facts())
+        store.append(capture_of(np.zeros((5, 1)), [3 * 86_400]))
+        store.maintain(whole=True)
+        assert not any(fact[0].startswith("host:esx1") for fact in catalogue.facts() if "/" in fact[0])
+
+
 @pytest.mark.parametrize("damage", ["cut", "flip", "zeros"])
 def test_a_torn_end_of_the_log_is_cut(tmp_path: Path, damage: str) -> None:
     store = SampleStore(tmp_path)

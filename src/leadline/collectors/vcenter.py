@@ -33,7 +33,7 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -238,7 +238,11 @@ def _add_vms(
 ) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
-    reported = list(ask(vim.VirtualMachine, machines.PROPERTIES))
+    reported: Iterable[tuple[Any, dict[str, Any]]] = ask(vim.VirtualMachine, machines.PROPERTIES)
+    count = 0
+    if progress is not None:  # else page by page: the properties of 10,000 VMs are a gigabyte
+        reported = list(reported)
+        count = len(reported)
     with_snapshots = []
     for done, (reference, properties) in enumerate(reported, start=1):
         if not properties.get("config.template"):
@@ -248,7 +252,7 @@ def _add_vms(
             if properties.get("snapshot") is not None:
                 with_snapshots.append(reference)
         if progress is not None and done % 100 == 0:
-            progress(done, len(reported))
+            progress(done, count)
     # The list of files is long; only of VMs with snapshots is it asked for.
     for reference, properties in ask(vim.VirtualMachine, ["layoutEx.file"], with_snapshots):
         machines.add_snapshot_size(estate, estate.vms[id_of(reference)], properties.get("layoutEx.file"))

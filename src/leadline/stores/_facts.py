@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from leadline.core.model.entities import Entity, Fact, Inventory
 
 EVENTS, EVENTS_MAX = "events", 1000  # the setting that grows instead of being replaced, and how far, per entity
+GONE = "(gone)"  # the setting of an entity that is there no more, true until it comes back
 # Entity, setting, value, source, guessed, when in UTC nanoseconds; a link has the setting "".
 StoredFact = tuple[str, str, Any, str, bool, int]
+_TRUE, _NULL = json.dumps(True), json.dumps(None)
 
 
 @dataclass(slots=True)
@@ -24,7 +26,9 @@ class KnownFacts:
     @classmethod
     def of(cls, facts: Iterable[StoredFact]) -> KnownFacts:
         """What is known after facts, oldest first."""
-        return cls({(fact[0], fact[1]): json.dumps(fact[2]) for fact in facts})
+        known = cls({(fact[0], fact[1]): json.dumps(fact[2]) for fact in facts})
+        known._forget({entity for (entity, name), text in known.texts.items() if name == GONE and text == _TRUE})
+        return known
 
     def changed(self, inventory: Inventory, changed_ns: int) -> tuple[list[StoredFact], dict[tuple[str, str], str]]:
         """The facts that are not known yet, or with another value; and what `keep` takes once they are kept."""
@@ -38,6 +42,10 @@ class KnownFacts:
             if not settings:
                 rows.append((name, "", None, "", False))
         rows += [(str(guest), "", str(vm), "", False) for guest, vm in inventory.links.items()]
+        present = {name for name, *_ in rows}
+        rows += [(name, GONE, False, "", False) for name in present if self.texts.get((name, GONE)) == _TRUE]
+        if inventory.gone:
+            rows += self._no_more({str(entity) for entity in inventory.gone}, present, {row[:2] for row in rows})
         changed, texts = [], {}
         for name, key, value, source, guessed in rows:
             known = self.texts.get((name, key))
@@ -49,16 +57,36 @@ class KnownFacts:
                 changed.append((name, key, json.loads(text), source, guessed, changed_ns))
         return changed, texts
 
+    def _no_more(
+        self, gone: set[str], present: set[str], known: set[tuple[str, str]]
+    ) -> Iterator[tuple[str, str, Any, str, bool]]:
+        """What holds no more: of entities that are gone all, of those read anew the settings that they have no more."""
+        yield from ((name, GONE, True, "", False) for name in sorted(gone - present))
+        for (name, key), text in self.texts.items():
+            is_setting = key not in {"", GONE, EVENTS}
+            if is_setting and name in gone and name in present and (name, key) not in known and text != _NULL:
+                yield name, key, None, "", False
+
     def keep(self, inventory: Inventory, texts: dict[tuple[str, str], str]) -> None:
         """Take note of facts that are kept now."""
         self.texts.update(texts)
+        self._forget({entity for (entity, name), text in texts.items() if name == GONE and text == _TRUE})
         self._last = (inventory, inventory.version)
 
+    def _forget(self, gone: set[str]) -> None:
+        """What is gone has its settings written anew when it comes back."""
+        if gone:
+            self.texts = {key: text for key, text in self.texts.items() if key[0] not in gone or key[1] == GONE}
 
-def inventory_of(facts: Iterable[StoredFact]) -> Inventory:
-    """What is known of entities; of several values of a setting the last one."""
+
+def inventory_of(facts: Sequence[StoredFact], start_ns: int) -> Inventory:
+    """What is known of the entities that were there at a time or later; of several values of a setting the last one."""
+    last_gone = {text: changed_ns if value else None for text, name, value, _, _, changed_ns in facts if name == GONE}
+    gone = {text for text, gone_ns in last_gone.items() if gone_ns is not None and gone_ns <= start_ns}
     inventory, entities = Inventory(), dict[str, Entity]()
     for text, name, value, source, guessed, _ in facts:
+        if text in gone or name == GONE or (name == "" and value in gone):
+            continue
         entity = entities.get(text)
         if entity is None:
             entity = entities[text] = Entity.parse(text)
@@ -67,6 +95,8 @@ def inventory_of(facts: Iterable[StoredFact]) -> Inventory:
                 inventory.links[entity] = Entity.parse(value)
             else:
                 inventory.facts.setdefault(entity, {})
+        elif value is None:  # it has the setting no more
+            inventory.facts.setdefault(entity, {}).pop(name, None)
         else:
             inventory.facts.setdefault(entity, {})[name] = Fact(value, source, guessed)
     return inventory

@@ -240,7 +240,7 @@ class SampleStore:
         groups = [self._group(piece, places[piece.origin]) for piece in pieces]
         sources = [_source_of(origin, [p for p in pieces if p.origin == origin]) for origin in places]
         sources.append(self._note(view, span_ns))
-        return Capture(groups, sources, inventory_of(facts))
+        return Capture(groups, sources, inventory_of(facts, start_ns))
 
     def rolled_up(
         self, metric: str, start_ns: int, end_ns: int, step_s: float, entities: Collection[Entity] | None = None

@@ -167,7 +167,7 @@ class VictoriaMetricsStore:
                 series = series_of(lines, (start_ns, end_ns), wanted)
         groups, sources = grouped(series)
         sources.append(self._note((start_ns, end_ns)))
-        return Capture(groups, sources, inventory_of(self._facts.all() if settings else ()))
+        return Capture(groups, sources, inventory_of(self._facts.all() if settings else (), start_ns))
 
     def rolled_up(
         self, metric: str, start_ns: int, end_ns: int, step_s: float, entities: Collection[Entity] | None = None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from leadline.app.watch.window import LiveSeries, LiveWindow
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.derived import Recorded, Upkeep, derived
-from leadline.core.model.entities import Entity
+from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.derived.series import places_by_entity
 
@@ -178,6 +178,41 @@ def test_captures_are_taken_once_and_new_series_get_rows() -> None:
     assert row(window.capture, "vm:b") == {2: 7.0, 3: 8.0}
     assert [info.name for info in window.capture.sources] == ["a.txt"]
     assert window.capture.sources[0].end_ns == 3_000_000_000
+
+
+def settings(host: str, **facts: object) -> Capture:
+    """What a vCenter says of a VM that runs on a host."""
+    inventory = Inventory()
+    inventory.add(Entity.parse(f"host:{host}/vm:a"), "vc", vcpu_count=4, **facts)
+    inventory.links[Entity.parse("guest:a")] = Entity.parse(f"host:{host}/vm:a")
+    return Capture([], [], inventory)
+
+
+def test_a_vm_that_moved_is_on_one_host() -> None:
+    window, here, there = LiveWindow(60.0, []), Entity.parse("host:x/vm:a"), Entity.parse("host:y/vm:a")
+    window.take(settings("x"))
+    moved = settings("y")
+    moved.inventory.gone = {here: "vc"}
+    window.take(moved)
+    assert list(window.capture.inventory.facts) == [there]
+    assert window.capture.inventory.links == {Entity.parse("guest:a"): there}
+    version = window.inventory.version
+    window.take(moved)
+    assert window.inventory.version == version
+
+
+def test_a_limit_that_was_taken_away_is_no_more_and_what_others_know_stays() -> None:
+    window, vm = LiveWindow(60.0, []), Entity.parse("host:x/vm:a")
+    event = {"time": "2026-09-21T00:00:00", "kind": "vmotion", "text": "moved"}
+    window.take(settings("x", cpu_limit_mhz=2000, events=[event]))
+    other = Inventory()
+    other.add(vm, "esxtop.csv", world_id=7)
+    window.take(Capture([], [], other))
+    anew = settings("x")
+    anew.inventory.gone = {vm: "vc"}
+    window.take(anew)
+    known = {name: fact.value for name, fact in window.capture.inventory.facts[vm].items()}
+    assert known == {"vcpu_count": 4, "events": [event], "world_id": 7}
 
 
 def test_what_is_late_is_put_where_it_belongs() -> None:

@@ -157,7 +157,7 @@ class IncidentBook:
         return steps
 
     def _put_back(self, now_ns: int) -> None:
-        """Let nothing be later than now: a clock that was ahead and is put back would keep incidents open until then."""
+        """Let nothing be later than now: else a clock that was ahead would keep incidents open until that time."""
         self._waiting = [one for one in self._waiting if one.first_ns <= now_ns]
         for incident in [one for one in self._open.values() if one.seen_ns > now_ns]:
             self._open[incident.id] = replace(incident, seen_ns=now_ns)

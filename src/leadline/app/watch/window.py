@@ -275,19 +275,23 @@ class LiveWindow:
         return len(self.sources) - 1
 
     def _merge(self, inventory: Inventory) -> None:
-        """Take over settings; those of now win. Nothing is made anew where nothing changed."""
+        """Take over settings: those of now win, of what is gone none stay. Nothing is made anew where nothing changed."""
         known = self.inventory.facts
         changed = any(
             entity not in known or any(known[entity].get(name) != fact for name, fact in facts.items())
             for entity, facts in inventory.facts.items()
         )
-        if changed or not inventory.links.items() <= self.inventory.links.items():
+        gone = {entity: source for entity, source in inventory.gone.items() if entity in known}
+        if changed or gone or not inventory.links.items() <= self.inventory.links.items():
             newest = Inventory()
             newest.merge(inventory)
-            newest.merge(self.inventory)
+            newest.merge(self.inventory.without(gone) if gone else self.inventory)
+            newest.gone.clear()
             for entity, facts in inventory.facts.items():
                 before = known.get(entity, {}).get(EVENTS)
-                if EVENTS in facts and before is not None:
+                if before is not None and EVENTS not in facts and entity in gone:
+                    newest.facts[entity][EVENTS] = before
+                elif before is not None and EVENTS in facts:
                     listed = [*before.value, *(one for one in facts[EVENTS].value if one not in before.value)]
                     newest.facts[entity][EVENTS] = replace(facts[EVENTS], value=listed[-EVENTS_MAX:])
             newest.version = self.inventory.version + 1

@@ -7,7 +7,7 @@ anew; when hosts, datastores or clusters changed everything is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import RemoteDisconnected
 from typing import Any
 
@@ -43,20 +43,20 @@ class LiveEstate:
     _nics: dict[Entity, dict[str, str]] = field(default_factory=dict)
     _stores: dict[str, str] = field(default_factory=dict)
 
-    def refresh(self, content: Any) -> bool:  # noqa: ANN401
-        """Read what changed; whether anything did."""
+    def refresh(self, content: Any) -> Inventory | None:  # noqa: ANN401
+        """Read what changed: what is known of that now, and what is gone; None where nothing changed."""
         states = self._asked(content)
         if states == self._known and self.version:
-            return False
+            return None
         changed = {key for key in states.keys() | self._known.keys() if states.get(key) != self._known.get(key)}
         if not self.version or any(kind != "VirtualMachine" for kind, _ in changed):
-            self._read_all(content)
+            changes = self._read_all(content)
         else:
-            self._read_vms(content, {key for _, key in changed}, {key for _, key in states})
+            changes = self._read_vms(content, {key for _, key in changed}, {key for _, key in states})
         self._known = states  # not before all was read: what breaks off is read the next time
         self.on = dict(self._with_samples())
         self.version += 1
-        return True
+        return changes
 
     def _asked(self, content: Any) -> dict[Reference, State]:  # noqa: ANN401
         """The states now, but for those of templates."""
@@ -91,18 +91,23 @@ class LiveEstate:
         folder = url.rstrip("/").rpartition("/")[2]
         self._stores |= {key: name} | ({folder: name} if folder else {})
 
-    def _read_all(self, content: Any) -> None:  # noqa: ANN401
+    def _read_all(self, content: Any) -> Inventory:  # noqa: ANN401
         self._nics.clear()
         estate = VcenterInventory(Inventory(), self.name)
         self.read(content, estate, self._note_vm)
+        changes = Inventory()
+        changes.merge(estate.inventory)
+        if self.version:
+            changes.gone = dict.fromkeys(self.estate.inventory.facts, self.name)
         self.estate = estate
+        return changes
 
-    def _read_vms(self, content: Any, changed: set[str], there: set[str]) -> None:  # noqa: ANN401
-        """Read some VMs anew; what was known of them before is dropped."""
+    def _read_vms(self, content: Any, changed: set[str], there: set[str]) -> Inventory:  # noqa: ANN401
+        """Read some VMs anew; what was known of them before is dropped, but not before they are read."""
         from pyVmomi import vim  # noqa: PLC0415
 
         old = self.estate
-        gone = {vm for key in changed if (vm := old.vms.pop(key, None)) is not None}
+        gone = {vm for key in changed if (vm := old.vms.get(key)) is not None}
         whole = Inventory()
         for entity, facts in old.inventory.facts.items():
             if entity.ancestor(EntityKind.VM) not in gone:
@@ -110,18 +115,30 @@ class LiveEstate:
         whole.links |= {guest: vm for guest, vm in old.inventory.links.items() if vm not in gone}
         for guest in old.inventory.links.keys() - whole.links.keys():
             whole.facts.pop(guest, None)
-        for vm in gone:
-            self._nics.pop(vm, None)
-            old.disks.pop(vm, None)
-        old.inventory = whole
+        known = old.inventory.facts.keys() - whole.facts.keys()
+        fresh = replace(old, inventory=Inventory(), vms={}, disks={}, objects={})
         stub = content.propertyCollector._stub
         wanted = [vim.VirtualMachine(key, stub) for key in sorted(changed & there)]
         now = machines.now_utc()
         for reference, properties in objects(
             content, vim.VirtualMachine, machines.PROPERTIES, wanted, refused=old.refused
         ):
-            vm = old.vms[id_of(reference)] = machines.add_vm(old, properties, now)
+            vm = fresh.vms[id_of(reference)] = machines.add_vm(fresh, properties, now)
             self._note_vm(id_of(reference), vm, properties)
+        for key in changed:
+            old.vms.pop(key, None)
+        for vm in gone:
+            old.disks.pop(vm, None)
+            old.objects.pop(vm, None)
+        for vm in gone.difference(fresh.vms.values()):
+            self._nics.pop(vm, None)
+        whole.merge(fresh.inventory)
+        old.inventory = whole
+        old.vms |= fresh.vms
+        old.disks |= fresh.disks
+        old.objects |= fresh.objects
+        fresh.inventory.gone = dict.fromkeys(known, self.name)
+        return fresh.inventory
 
     def _note_vm(self, _: str, vm: Entity, properties: dict[str, Any]) -> None:
         """Network adapters are instances by their device keys; the inventory has their labels."""

@@ -227,18 +227,19 @@ class VcenterLive:
         return round((time.time() + self._ahead_s) * NS_PER_S)
 
     def _refreshed(self, content: Any) -> Inventory:  # noqa: ANN401
-        """The inventory where it changed, else an empty one."""
+        """What changed of the inventory, at first all of it."""
         now_s = time.monotonic()
         inventory = Inventory()
         if self._families and now_s - self._refreshed_s < self._options.inventory_s:
             return inventory
         self._refreshed_s = now_s
-        if self._estate.refresh(content):
+        changes = self._estate.refresh(content)
+        if changes is not None:
             if not self._families:
                 self._families = list(self._made_families(content))
             for family in self._families:
                 family.follow(self._estate.on, self._server_now_ns())
-            inventory.merge(self._estate.estate.inventory)
+            inventory.merge(changes)
             insecure = [] if self._access.verify else self.notes[:1]
             refused = [f"properties of {name} that the account may not read" for name in self._estate.estate.refused]
             self.notes[:] = list(dict.fromkeys([*insecure, *self._estate.estate.left_out, *refused]))

@@ -169,10 +169,17 @@ class Inventory:
 
     A setting given by the user or read from a configuration wins over one found in a capture, and both win over a
     guess; the rank decides, not the order of merging.
+
+    Attributes:
+        facts: the settings of each entity by name.
+        links: the VM that a guest runs in.
+        gone: entities that a live source has no more, or has read anew: whoever keeps what that source, by its name,
+            gave of them before forgets it.
     """
 
     facts: dict[Entity, dict[str, Fact]] = field(default_factory=dict)
     links: dict[Entity, Entity] = field(default_factory=dict)  # guest -> its VM
+    gone: dict[Entity, str] = field(default_factory=dict)
     _children: dict[Entity, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _of_kind: dict[tuple[Entity, EntityKind], list[Entity]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -208,6 +215,23 @@ class Inventory:
         self._counted = None
         for guest, vm in other.links.items():
             self.links.setdefault(guest, vm)
+        self.gone |= other.gone
+
+    def without(self, gone: Mapping[Entity, str]) -> Inventory:
+        """What is known without the settings that some entities have from a source; one that has no others is left out.
+
+        Args:
+            gone: the source by the entity.
+        """
+        facts = {}
+        for entity, known in self.facts.items():
+            if entity in gone:
+                others = {name: fact for name, fact in known.items() if fact.source != gone[entity]}
+                if others:
+                    facts[entity] = others
+            else:
+                facts[entity] = known
+        return Inventory(facts, {guest: vm for guest, vm in self.links.items() if vm in facts or vm not in gone})
 
     def get(self, entity: Entity, name: str) -> Any:  # noqa: ANN401
         """The value of a setting, or None when it is not known."""

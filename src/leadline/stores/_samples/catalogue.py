@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from leadline.core.io.private import private_file
-from leadline.stores._facts import StoredFact
+from leadline.stores._facts import GONE, StoredFact
 
 NS_PER_S = 1_000_000_000
 NS_PER_MINUTE = 60 * NS_PER_S
@@ -148,6 +148,12 @@ class SampleCatalogue:
         with self._lock:
             rows = self._base.execute("select * from fact").fetchall()
         return [(row[0], row[1], json.loads(row[2]), row[3], bool(row[4]), row[5]) for row in rows]
+
+    def forget_gone(self, before_ns: int) -> None:
+        """Drop the settings of entities that are gone since before a time."""
+        old = "select entity from fact where setting = ? and value = 'true' and changed_ns < ?"
+        with self._lock:
+            self._base.execute(f"delete from fact where entity in ({old})", (GONE, before_ns))
 
     def presence(self) -> dict[int, bytes]:
         """Day since 1970 -> a bit for each minute in which there was a sample."""

@@ -127,6 +127,7 @@ class Compaction:
         if rolled_up:
             self._commit(rolled_up)
         self._keep_quota(limits.bytes_max - log_bytes)
+        self.files.catalogue.forget_gone(now_ns - round(limits.keep_s[0] * NS_PER_S))
 
     def _steps_instead(self, parts: Sequence[Segment]) -> list[int]:
         """The steps whose cells have enough samples each to take less room than these."""
