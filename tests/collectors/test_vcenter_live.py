@@ -479,6 +479,39 @@ def test_a_vm_that_moved_is_given_where_it_is_now(certificate: Path, clock: Cloc
     assert after == before
 
 
+def test_a_new_datastore_costs_no_reading_of_all_vms(
+    proxy: Proxy, certificate: Path, clock: Clock, tmp_path: Path
+) -> None:
+    source, window = watched(proxy, certificate, inventory_s=0), LiveWindow(600.0, [])
+    reader, asked = source._estate.reader, []
+
+    def vms(content: Any, estate: Any, seen: Any, keys: Any) -> None:
+        asked.append(keys)
+        reader.vms(content, estate, seen, keys)
+
+    source._estate.reader = replace(reader, vms=vms)
+    window.take(source.sample())
+    before = {entity: dict(facts) for entity, facts in window.inventory.facts.items()}
+    on = dict(source._estate.on)
+    session = connect(proxy.access, context_of(proxy.access))
+    content = session.RetrieveContent()
+    (host,) = content.viewManager.CreateContainerView(content.rootFolder, [vim.HostSystem], True).view
+    host.configManager.datastoreSystem.CreateLocalDatastore("backup", str(tmp_path))
+    disconnect(session)
+    clock.now_s += 20
+    window.take(source.sample())
+    assert asked == [None, []]
+    added = window.inventory.facts.keys() - before.keys()
+    assert {entity.name for entity in added} == {"backup"}
+    assert before.keys() <= window.inventory.facts.keys()
+    vm = next(one for one in before if one.kind is EntityKind.VM)
+    assert {name: fact.value for name, fact in window.inventory.facts[vm].items()} == {
+        name: fact.value for name, fact in before[vm].items()
+    }
+    assert on.items() <= source._estate.on.items()
+    source.close()
+
+
 def test_only_the_given_ca_is_trusted(proxy: Proxy, certificate: Path, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="certificate this machine does not trust"):
         watch(Address(f"https://ro@localhost:{proxy.port}", proxy.access.password))

@@ -33,7 +33,7 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -48,6 +48,7 @@ from leadline.collectors import _vcenter_vsan as vsan
 from leadline.collectors import _vcenter_vsan_objects as vsan_objects
 from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_live.access import live_access
+from leadline.collectors._vcenter_live.estate import EstateReader, Seen
 from leadline.collectors._vcenter_live.sampling import LiveOptions, VcenterLive
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.contracts.collector import Access, CollectorMeta
@@ -117,15 +118,11 @@ def watch(target: Address, **options: int | str | bool) -> VcenterLive:
     """
     access, context = live_access(target, options)
     chosen = LiveOptions(bool(options.get("every", False)), float(options.get("inventory_s", 60)))
-    return VcenterLive(access, context, _read_live, chosen)
+    return VcenterLive(access, context, EstateReader(_read_others, _read_vms), chosen)
 
 
-def _read_live(
-    content: Any,  # noqa: ANN401
-    estate: VcenterInventory,
-    seen: Callable[[str, Entity, dict[str, Any]], None],
-) -> None:
-    """Hosts, datastores, clusters and VMs with their parts, without what only a plan or an audit asks for."""
+def _read_others(content: Any, estate: VcenterInventory) -> None:  # noqa: ANN401
+    """Hosts, datastores and clusters with their parts, without what only a plan or an audit asks for."""
     from pyVmomi import vim  # noqa: PLC0415
 
     ask, now = partial(objects, content, refused=estate.refused), machines.now_utc()
@@ -136,7 +133,15 @@ def _read_live(
     _add_hosts(ask, estate, now)
     for reference, properties in ask(vim.Datastore, clusters.DATASTORE_PROPERTIES):
         clusters.add_datastore(estate, properties, id_of(reference))
-    _add_vms(ask, estate, now, None, seen)
+
+
+def _read_vms(content: Any, estate: VcenterInventory, seen: Seen, keys: Sequence[str] | None) -> None:  # noqa: ANN401
+    """VMs by their ids, or all of them."""
+    from pyVmomi import vim  # noqa: PLC0415
+
+    ask, stub = partial(objects, content, refused=estate.refused), content.propertyCollector._stub
+    only = None if keys is None else [vim.VirtualMachine(key, stub) for key in keys]
+    _add_vms(ask, estate, machines.now_utc(), seen=seen, only=only)
 
 
 def _fill(
@@ -233,12 +238,13 @@ def _add_vms(
     ask: _Ask,
     estate: VcenterInventory,
     now: datetime,
-    progress: Callable[[int, int], None] | None,
-    seen: Callable[[str, Entity, dict[str, Any]], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    seen: Seen | None = None,
+    only: list[Any] | None = None,
 ) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
-    reported: Iterable[tuple[Any, dict[str, Any]]] = ask(vim.VirtualMachine, machines.PROPERTIES)
+    reported: Iterable[tuple[Any, dict[str, Any]]] = ask(vim.VirtualMachine, machines.PROPERTIES, only)
     count = 0
     if progress is not None:  # else page by page: the properties of 10,000 VMs are a gigabyte
         reported = list(reported)

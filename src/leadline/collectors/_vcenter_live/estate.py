@@ -1,24 +1,37 @@
 """The estate of a live vCenter: what the collector reads at the start, and what changed since.
 
 vCenter tells which names, hosts and states changed. A VM that moved, was reconfigured, started or stopped is then read
-anew; when hosts, datastores or clusters changed everything is.
+anew; when hosts, datastores or clusters changed all of these are, and the VMs whose host or datastore is another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from http.client import RemoteDisconnected
 from typing import Any
 
-from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_live.states import ObjectStates, Reference, State
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.knowledge.vcenter_session import id_of, objects, of
+from leadline.estate.knowledge.vcenter_session import of
 
-Reader = Callable[[Any, VcenterInventory, Callable[[str, Entity, dict[str, Any]], None]], None]
+Seen = Callable[[str, Entity, dict[str, Any]], None]
+_VM, _STORE = "VirtualMachine", "Datastore"
+
+
+@dataclass(frozen=True, slots=True)
+class EstateReader:
+    """Reads the inventory of a session into an estate.
+
+    Attributes:
+        others: all but VMs.
+        vms: VMs by their ids, or all; and says each with its properties.
+    """
+
+    others: Callable[[Any, VcenterInventory], None]
+    vms: Callable[[Any, VcenterInventory, Seen, Sequence[str] | None], None]
 
 
 @dataclass(slots=True)
@@ -27,14 +40,14 @@ class LiveEstate:
 
     Attributes:
         name: of the source of settings.
-        read: reads a whole inventory, and tells of the properties of each VM.
+        reader: reads the inventory, whole or in parts.
         estate: the inventory as it is now.
         version: counts its changes.
         on: the objects that have samples now, by reference.
     """
 
     name: str
-    read: Reader
+    reader: EstateReader
     estate: VcenterInventory = field(init=False)
     version: int = 0
     on: dict[Reference, Entity] = field(default_factory=dict)
@@ -49,10 +62,7 @@ class LiveEstate:
         if states == self._known and self.version:
             return None
         changed = {key for key in states.keys() | self._known.keys() if states.get(key) != self._known.get(key)}
-        if not self.version or any(kind != "VirtualMachine" for kind, _ in changed):
-            changes = self._read_all(content)
-        else:
-            changes = self._read_vms(content, {key for _, key in changed}, {key for _, key in states})
+        changes = self._read(content, states, changed)
         self._known = states  # not before all was read: what breaks off is read the next time
         self.on = dict(self._with_samples())
         self.version += 1
@@ -69,7 +79,7 @@ class LiveEstate:
             self._states.update()
         states = {key: dict(state) for key, state in self._states.states.items() if not state.get("config.template")}
         for (kind, key), state in states.items():
-            if kind == "Datastore":
+            if kind == _STORE:
                 self._note_store(state.pop("summary.url", None) or "", key, str(state.get("name")))
         return states
 
@@ -91,54 +101,32 @@ class LiveEstate:
         folder = url.rstrip("/").rpartition("/")[2]
         self._stores |= {key: name} | ({folder: name} if folder else {})
 
-    def _read_all(self, content: Any) -> Inventory:  # noqa: ANN401
-        self._nics.clear()
-        estate = VcenterInventory(Inventory(), self.name)
-        self.read(content, estate, self._note_vm)
-        changes = Inventory()
-        changes.merge(estate.inventory)
-        if self.version:
-            changes.gone = dict.fromkeys(self.estate.inventory.facts, self.name)
-        self.estate = estate
+    def _read(self, content: Any, states: dict[Reference, State], changed: set[Reference]) -> Inventory:  # noqa: ANN401
+        """Read anew what changed; until it is read what is known stays. Returned is what was read, and what is gone."""
+        old = self.estate if self.version else VcenterInventory(Inventory(), self.name)
+        others_stay = bool(self.version) and all(kind == _VM for kind, _ in changed)
+        new = VcenterInventory(Inventory(), self.name)
+        if others_stay:
+            new = replace(old, inventory=Inventory(), vms={}, disks={}, objects={})
+        else:
+            self.reader.others(content, new)
+        kept = {} if self._are_stores_others(old, new, states) else _unchanged(old, new, states, changed)
+        for vm in set(old.vms.values()).difference(kept.values()):
+            self._nics.pop(vm, None)
+        keys = [key for kind, key in states if kind == _VM and key not in kept]
+        self.reader.vms(content, new, self._note_vm, keys if kept else None)
+        changes, new.inventory = new.inventory, Inventory()
+        new.inventory.merge(changes)
+        stays = _take_over(old, new, kept, others=others_stay)
+        changes.gone = dict.fromkeys(old.inventory.facts.keys() - stays, self.name)
+        self.estate = new
         return changes
 
-    def _read_vms(self, content: Any, changed: set[str], there: set[str]) -> Inventory:  # noqa: ANN401
-        """Read some VMs anew; what was known of them before is dropped, but not before they are read."""
-        from pyVmomi import vim  # noqa: PLC0415
-
-        old = self.estate
-        gone = {vm for key in changed if (vm := old.vms.get(key)) is not None}
-        whole = Inventory()
-        for entity, facts in old.inventory.facts.items():
-            if entity.ancestor(EntityKind.VM) not in gone:
-                whole.facts[entity] = facts
-        whole.links |= {guest: vm for guest, vm in old.inventory.links.items() if vm not in gone}
-        for guest in old.inventory.links.keys() - whole.links.keys():
-            whole.facts.pop(guest, None)
-        known = old.inventory.facts.keys() - whole.facts.keys()
-        fresh = replace(old, inventory=Inventory(), vms={}, disks={}, objects={})
-        stub = content.propertyCollector._stub
-        wanted = [vim.VirtualMachine(key, stub) for key in sorted(changed & there)]
-        now = machines.now_utc()
-        for reference, properties in objects(
-            content, vim.VirtualMachine, machines.PROPERTIES, wanted, refused=old.refused
-        ):
-            vm = fresh.vms[id_of(reference)] = machines.add_vm(fresh, properties, now)
-            self._note_vm(id_of(reference), vm, properties)
-        for key in changed:
-            old.vms.pop(key, None)
-        for vm in gone:
-            old.disks.pop(vm, None)
-            old.objects.pop(vm, None)
-        for vm in gone.difference(fresh.vms.values()):
-            self._nics.pop(vm, None)
-        whole.merge(fresh.inventory)
-        old.inventory = whole
-        old.vms |= fresh.vms
-        old.disks |= fresh.disks
-        old.objects |= fresh.objects
-        fresh.inventory.gone = dict.fromkeys(known, self.name)
-        return fresh.inventory
+    def _are_stores_others(self, old: VcenterInventory, new: VcenterInventory, states: dict[Reference, State]) -> bool:
+        """Whether a datastore has another name, or lies on another LUN: disks say theirs."""
+        names = {reference: state.get("name") for reference, state in self._known.items() if reference[0] == _STORE}
+        is_renamed = any(reference in states and states[reference]["name"] != name for reference, name in names.items())
+        return is_renamed or any(new.luns.get(name, lun) != lun for name, lun in old.luns.items())
 
     def _note_vm(self, _: str, vm: Entity, properties: dict[str, Any]) -> None:
         """Network adapters are instances by their device keys; the inventory has their labels."""
@@ -151,12 +139,45 @@ class LiveEstate:
         estate = self.estate
         listed: list[tuple[Reference, Entity]] = []
         for (kind, key), state in self._known.items():
-            if kind == "VirtualMachine" and state.get("runtime.powerState") == "poweredOn" and key in estate.vms:
+            if kind == _VM and state.get("runtime.powerState") == "poweredOn" and key in estate.vms:
                 listed.append(((kind, key), estate.vms[key]))
             elif kind == "HostSystem" and state.get("runtime.connectionState") == "connected" and key in estate.hosts:
                 listed.append(((kind, key), estate.hosts[key]))
-            elif kind == "Datastore" and key in estate.datastores:
+            elif kind == _STORE and key in estate.datastores:
                 listed.append(((kind, key), estate.datastores[key]))
             elif kind == "ClusterComputeResource":
                 listed.append(((kind, key), Entity(EntityKind.CLUSTER, str(state.get("name")))))
         return listed
+
+
+def _unchanged(
+    old: VcenterInventory, new: VcenterInventory, states: dict[Reference, State], changed: set[Reference]
+) -> dict[str, Entity]:
+    """The VMs that are as they were, on hosts that are called as they were, by id."""
+    hosts = {key: state.get("runtime.host") for (kind, key), state in states.items() if kind == _VM}
+    return {
+        key: vm
+        for key, vm in old.vms.items()
+        if key in hosts and (_VM, key) not in changed and vm.parent == new.hosts.get(str(hosts[key]))
+    }
+
+
+def _take_over(old: VcenterInventory, new: VcenterInventory, kept: dict[str, Entity], *, others: bool) -> set[Entity]:
+    """Put what is known of VMs that are kept, and where it is wanted of all others but VMs, into an estate.
+
+    Returned are these entities.
+    """
+    vms = set(kept.values())
+    guests = {guest for guest, vm in old.inventory.links.items() if vm in vms}
+    stays = set()
+    for entity, facts in old.inventory.facts.items():
+        vm = entity.ancestor(EntityKind.VM)
+        is_of_machine = vm is not None or entity in old.inventory.links
+        if (vm in vms or entity in guests) if is_of_machine else others:
+            new.inventory.facts.setdefault(entity, facts)
+            stays.add(entity)
+    new.inventory.links |= {guest: vm for guest, vm in old.inventory.links.items() if vm in vms}
+    new.vms |= kept
+    new.disks |= {vm: disks for vm, disks in old.disks.items() if vm in vms}
+    new.objects |= {vm: objects for vm, objects in old.objects.items() if vm in vms}
+    return stays

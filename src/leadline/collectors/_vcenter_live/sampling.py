@@ -22,7 +22,7 @@ from leadline._core import CoreError, VspherePerfAnswer
 from leadline.collectors._vcenter_live.ahead import AnswersAhead
 from leadline.collectors._vcenter_live.columns import LiveColumns, Placing
 from leadline.collectors._vcenter_live.counters import in_chunks, live_counters
-from leadline.collectors._vcenter_live.estate import LiveEstate, Reader
+from leadline.collectors._vcenter_live.estate import EstateReader, LiveEstate
 from leadline.collectors._vcenter_live.events import EventReader
 from leadline.collectors._vcenter_live.late import GivenSamples, LiveGap
 from leadline.collectors._vcenter_live.soap import (
@@ -116,13 +116,13 @@ class VcenterLive:
         sample_count: of the last call.
     """
 
-    def __init__(self, access: Access, context: ssl.SSLContext, read: Reader, options: LiveOptions) -> None:
+    def __init__(self, access: Access, context: ssl.SSLContext, reader: EstateReader, options: LiveOptions) -> None:
         self.notes: list[str] = [] if access.verify else [f"the certificate of {access.host} is not checked"]
         self.interval_s = float(REALTIME_S)
         self.gaps: list[LiveGap] = []
         self.sample_count = 0
         self._access, self._context, self._options = access, context, options
-        self._estate = LiveEstate(f"vcenter:{access.host}", read)
+        self._estate = LiveEstate(f"vcenter:{access.host}", reader)
         self._session: Any = None
         self._answers: AnswersAhead[_Query, VspherePerfAnswer] | None = None
         self._families: list[_Family] = []

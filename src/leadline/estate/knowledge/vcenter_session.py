@@ -40,7 +40,8 @@ def of(value: Any, path: str) -> Any:  # noqa: ANN401
 
 def kind(instance: Any) -> str:  # noqa: ANN401
     """The name of an object's type: ``VirtualDisk`` of ``vim.vm.device.VirtualDisk``."""
-    return type(instance).__name__.rpartition(".")[2]
+    typed = getattr(instance, "_answered_type", None) or type(instance)
+    return str(typed.__name__).rpartition(".")[2]
 
 
 def id_of(reference: Any) -> str:  # noqa: ANN401
@@ -57,10 +58,11 @@ def connect(access: Access, context: ssl.SSLContext) -> Any:  # noqa: ANN401
         ToolError: it cannot be reached, its certificate is not trusted, or it refuses the login.
     """
     from pyVmomi import vim, vmodl  # noqa: PLC0415
-    from pyVmomi.SoapAdapter import SoapStubAdapter  # noqa: PLC0415
+
+    from leadline.estate.knowledge.vcenter_answers import ReadingStub  # noqa: PLC0415
 
     try:
-        stub = SoapStubAdapter(
+        stub = ReadingStub(
             host=access.host,
             port=access.port,
             version=_version(access, context),
