@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import threading
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
 from xml.parsers.expat import ExpatError
 
 import pytest
@@ -104,6 +107,47 @@ def test_a_type_that_is_newer_than_pyvmomi_is_read_as_the_declared_one() -> None
     answered = result_of(ENVELOPE.format(text).encode(), query.RetrieveResult, STUB)
     (hardware,) = [field.val for field in answered.objects[0].propSet if field.name == "config.hardware"]
     assert (kind(hardware.device[0]), hardware.device[0].key) == ("VirtualDevice", 2000)
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Answers every question with a packed text."""
+
+    text: bytes
+    asked: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.asked.append(self.headers["Accept-Encoding"])
+        self.send_response(200)
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(self.text)))
+        self.end_headers()
+        self.wfile.write(self.text)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_packed_answer_is_unpacked() -> None:
+    whole = gzip.compress(ENVELOPE.format(VM).encode())
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        # pyVmomi takes a negative port for one without TLS.
+        stub = vcenter_answers.ReadingStub(host="127.0.0.1", port=-server.server_port, version="vim.version.version9")
+        collector = query("propertyCollector", stub)
+        Answering.text = whole
+        assert collector.ContinueRetrievePropertiesEx("7").objects[0].propSet[0].val == "db & co"
+        assert "gzip" in Answering.asked[-1]
+        Answering.text = whole[:-30]
+        with pytest.raises(ExpatError):
+            collector.ContinueRetrievePropertiesEx("7")
+        stub.DropConnections()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)
 
 
 @pytest.fixture(scope="module")

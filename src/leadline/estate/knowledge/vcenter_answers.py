@@ -12,6 +12,8 @@ Source: vSphere Web Services API reference, PropertyCollector, LocalizedMethodFa
 from __future__ import annotations
 
 import base64
+import gzip
+import zlib
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
@@ -30,7 +32,7 @@ _library: Any = pyVmomi  # its functions have no types
 _Adapter: Any = pyVmomi.SoapAdapter.SoapStubAdapter
 _READ = frozenset({"RetrievePropertiesEx", "ContinueRetrievePropertiesEx", "WaitForUpdatesEx"})
 _XSI_TYPE = "{http://www.w3.org/2001/XMLSchema-instance}type"
-_VIM = "urn:vim25"
+_VIM, _PACKED = "urn:vim25", "gzip"
 _ARRAY, _REFERENCE, _RESULT = "ArrayOf", "ManagedObjectReference", "returnval"
 _PLAIN: dict[str, type] = {
     **dict.fromkeys(("int", "long", "short", "byte"), int),
@@ -72,7 +74,12 @@ class ReadingStub(_Adapter):  # type: ignore[misc] # a class without types
         if info.wsdlName not in _READ:
             return super().InvokeMethod(mo, info, args, outerStub)
         request = self.SerializeRequest(mo, info, args)
-        headers = {"Cookie": self.cookie, "SOAPAction": self.versionId, "Content-Type": "text/xml; charset=UTF-8"}
+        headers = {
+            "Cookie": self.cookie,
+            "SOAPAction": self.versionId,
+            "Content-Type": "text/xml; charset=UTF-8",
+            "Accept-Encoding": _PACKED,
+        }
         connection = self.GetConnection()
         try:
             connection.request("POST", self.path, request, headers)
@@ -83,6 +90,8 @@ class ReadingStub(_Adapter):  # type: ignore[misc] # a class without types
             self.DropConnections()
             raise
         self.ReturnConnection(connection)
+        if answer.getheader("Content-Encoding", "").casefold() == _PACKED:
+            text = _unpacked(text)
         if answer.status == HTTPStatus.OK:
             return result_of(text, info.result, self)
         if answer.status == HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -107,6 +116,13 @@ def result_of(text: bytes, result_type: Any, stub: Any) -> Any:  # noqa: ANN401 
         raise ExpatError(str(error)) from error
     found = next((one for body in envelope for answer in body for one in answer if one.tag.endswith(_RESULT)), None)
     return None if found is None else value_of(found, result_type, stub)
+
+
+def _unpacked(text: bytes) -> bytes:
+    try:
+        return gzip.decompress(text)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ExpatError(str(error)) from error
 
 
 def value_of(element: Element, declared: Any, stub: Any) -> Any:  # noqa: ANN401 - whatever it is
