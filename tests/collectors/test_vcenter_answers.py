@@ -93,6 +93,13 @@ def test_every_kind_of_value_is_as_pyvmomi_has_it() -> None:
     assert not hasattr(disk, "macAddress")
 
 
+def test_parts_of_another_namespace_are_found() -> None:
+    text = VM.replace("<numCPU>", '<numCPU xmlns="urn:other">').replace("<token>", '<token xmlns="urn:other">')
+    answered, known = both(text)
+    assert answered.token == known.token == "7"
+    assert assert_same(answered, known) >= 100
+
+
 def test_an_answer_without_a_result_is_none() -> None:
     assert both("") == (None, None)
 

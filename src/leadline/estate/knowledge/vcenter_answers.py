@@ -54,7 +54,7 @@ class AnsweredObject:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the property is
         info = self._answered_type._GetPropertyInfo(name)  # AttributeError where the type has no such property
-        parts = [part for part in self._element if part.tag.rpartition("}")[2] == name]
+        parts = _parts(self._element, name)
         if issubclass(info.type, list):
             return [value_of(part, info.type.Item, self._stub) for part in parts]
         if parts:
@@ -116,6 +116,14 @@ def result_of(text: bytes, result_type: Any, stub: Any) -> Any:  # noqa: ANN401 
         raise ExpatError(str(error)) from error
     found = next((one for body in envelope for answer in body for one in answer if one.tag.endswith(_RESULT)), None)
     return None if found is None else value_of(found, result_type, stub)
+
+
+def _parts(element: Element, name: str) -> list[Element]:
+    """The parts of an element that have a name, whatever their namespace is: nearly always it is the element's own."""
+    space = element.tag[: element.tag.rfind("}") + 1]
+    if all(part.tag.startswith(space) for part in element[:1]):
+        return element.findall(space + name)
+    return [part for part in element if part.tag.rpartition("}")[2] == name]
 
 
 def _unpacked(text: bytes) -> bytes:
