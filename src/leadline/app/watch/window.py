@@ -275,7 +275,7 @@ class LiveWindow:
         return len(self.sources) - 1
 
     def _merge(self, inventory: Inventory) -> None:
-        """Take over settings: those of now win, of what is gone none stay. Nothing is made anew where nothing changed."""
+        """Take over settings: those of now win, of what is gone none stay. Without a change nothing is made anew."""
         known = self.inventory.facts
         changed = any(
             entity not in known or any(known[entity].get(name) != fact for name, fact in facts.items())
