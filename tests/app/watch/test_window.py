@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from leadline.app.watch.window import LiveSeries, LiveWindow
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.derived import Recorded, Upkeep, derived
-from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.entities import Entity, EntityColumn, Inventory
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.derived.series import places_by_entity
 
@@ -178,6 +178,21 @@ def test_captures_are_taken_once_and_new_series_get_rows() -> None:
     assert row(window.capture, "vm:b") == {2: 7.0, 3: 8.0}
     assert [info.name for info in window.capture.sources] == ["a.txt"]
     assert window.capture.sources[0].end_ns == 3_000_000_000
+
+
+def test_a_column_that_is_another_one_than_that_of_the_window_is_put_to_its_rows() -> None:
+    window = LiveWindow(60.0, [])
+    window.take(taken([1], {"vm:a": [1.0], "vm:b": [2.0]}))
+    moved = EntityColumn([Entity.parse("vm:c"), Entity.parse("vm:a")])
+    for second in (2, 3):
+        part = taken([second], {"vm:c": [30.0 + second], "vm:a": [10.0 + second]})
+        window.take(Capture([group.relabelled(entities=moved) for group in part.groups], part.sources))
+    window.take(taken([4], {"vm:d": [4.0]}))
+    part = taken([5], {"vm:c": [35.0], "vm:a": [15.0]})
+    window.take(Capture([group.relabelled(entities=moved) for group in part.groups], part.sources))
+    assert row(window.capture, "vm:a") == {1: 1.0, 2: 12.0, 3: 13.0, 5: 15.0}
+    assert row(window.capture, "vm:c") == {2: 32.0, 3: 33.0, 5: 35.0}
+    assert row(window.capture, "vm:b") == {1: 2.0}
 
 
 def settings(host: str, **facts: object) -> Capture:

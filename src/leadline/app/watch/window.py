@@ -49,6 +49,7 @@ class _Track:
 
     Attributes:
         registered: as it was registered; it lives as long as the track, which is known by its identity.
+        placed: entities of the last group that was put here, those of the series then, and the rows of the former.
     """
 
     series: LiveSeries
@@ -57,6 +58,7 @@ class _Track:
     first: int = 0
     end: int = 0
     registered: LiveSeries | None = None
+    placed: tuple[Sequence[Entity], EntityColumn, _Rows] | None = None
 
     def group(self, last: int | None = None) -> SeriesGroup:
         """The samples, or the last few of them."""
@@ -259,12 +261,17 @@ class LiveWindow:
     def _rows_in(self, track: _Track, entities: Sequence[Entity]) -> _Rows:
         """The rows of entities in a track; new ones get rows."""
         known = track.series.entities
+        if track.placed is not None and track.placed[0] is entities and track.placed[1] is known:
+            return track.placed[2]
         if entities is known or tuple(entities) == known:
-            return slice(0, len(known))
+            track.placed = (entities, known, slice(0, len(known)))
+            return track.placed[2]
         new = [entity for entity in dict.fromkeys(entities) if entity not in known.rows]
         if new:
             track.widened(new)
-        return np.array([track.series.entities.rows[entity][0] for entity in entities], dtype=np.intp)
+        rows = np.array([track.series.entities.rows[entity][0] for entity in entities], dtype=np.intp)
+        track.placed = (entities, track.series.entities, rows)
+        return rows
 
     def _source(self, info: SourceInfo) -> int:
         """The index of a source by its name; what is said of it is that of the last capture."""
