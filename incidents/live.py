@@ -51,6 +51,7 @@ Watching = Callable[[str], AbstractContextManager[tuple[IncidentStore, Path]]]  
 CLOSE_WAIT_S = 240.0
 LOAD_S = 7200
 NOTICE_S = 8.0  # until the notice of a closing is sent
+SAY_EVERY_S = 600.0  # of healthy hours: how many notices there were so far
 TELLING = ("opened", "worsened", "reopened")  # notices from which people learn that something is wrong, or what it is
 SETTINGS = """\
 store: {{folder: {folder}/store}}
@@ -287,10 +288,14 @@ def quiet(stage: Stage, work: Path, options: argparse.Namespace) -> int:
     witness = StealWitness()
     with watched(work / "watch", *Guests(stage).sources(module.KIND)) as (store, notices):
         began_ns = time.time_ns()
+        next_s = SAY_EVERY_S
         try:
             while load.poll() is None:
                 witness.look()
                 time.sleep(1.0)
+                if time.time_ns() - began_ns >= next_s * 1e9:  # whatever ends it, so much is known
+                    print(f"{next_s / 60:.0f} minutes so far: {len(lines(notices))} notices", flush=True)
+                    next_s += SAY_EVERY_S
         except KeyboardInterrupt:
             load.terminate()
     incidents = store.between(began_ns, time.time_ns())
