@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from leadline.app.watch.incident_book import IncidentBook, IncidentStep, LifeStep, still_needed
+from leadline.app.watch.judging import GAP_S, rule_duration_s
 from leadline.app.watch.suspicions import Suspicion
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
 from leadline.core.model.incident import Change
+from leadline.core.model.profile import Profile
 from leadline.core.model.vocabulary import Severity
 from leadline.stores.incidents import IncidentStore
 
@@ -165,6 +167,24 @@ def test_a_watch_that_begins_again_closes_nothing_that_users_still_feel(tmp_path
     book.take_up(kept.open_ones())
     assert [step for at in range(1030, 1400, 10) for step in judged(book, at)] == []
     assert steps(judged(book, 1400, value=100.0)) == ["closed"]
+
+
+def test_a_new_watch_closes_nothing_that_its_rules_cannot_have_seen_yet() -> None:
+    book, limit = book_of(), replace(ELSEWHERE, cause="cpu-ready-high")
+    for at in (1010, 1020):
+        judged(book, at, limit)
+    (incident,) = book.open_ones()
+
+    def since(first: int, second: int) -> Capture:
+        times = np.arange(first, second + 1, dtype=np.int64) * S
+        return Capture([SeriesGroup("db_tps", [DB], times, np.full((1, len(times)), 1.0), 1.0)], [])
+
+    after = book_of()
+    after.take_up([incident])
+    duration_s = round(rule_duration_s("cpu-ready-high", Profile(), GAP_S))
+    ends = [at for at in range(2000, 2600, 5) for _ in after.judged((), since(1990, at), at * S)]
+    assert ends == [1990 + duration_s + 60]
+    assert steps(book.judged((), rate(100.0), 1090 * S)) == ["closed"]  # a watch that goes on has seen enough
 
 
 def test_a_clock_that_was_ahead_keeps_no_incident_open() -> None:

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline.app.watch.judging import GAP_S, rule_duration_s
 from leadline.app.watch.placing import PlacedIncidents
+from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.capture import NS_PER_S
 from leadline.core.model.finding import Window
 from leadline.core.model.metrics import metric
+from leadline.core.model.profile import Profile
 from leadline.core.model.vocabulary import Better
 from leadline.stores.incidents import LiveIncident
 
@@ -251,7 +254,7 @@ class IncidentBook:
         steps = []
         for incident in list(self._open.values()):
             quiet_s = (now_ns - incident.seen_ns) / NS_PER_S
-            if quiet_s < CLOSE_AFTER_S:
+            if quiet_s < CLOSE_AFTER_S or _may_be_unseen(incident, capture, now_ns):
                 continue
             state = have_recovered(incident.symptoms, capture)
             if state is False or (state is None and quiet_s < GIVE_UP_S):
@@ -273,6 +276,16 @@ def _was_hiccup(suspicion: Suspicion, capture: Capture) -> bool:
     """Whether what users felt was short and is over: it counts as of now for half a minute after it."""
     is_short = suspicion.was_felt and suspicion.window.duration_s < HICCUP_S
     return is_short and have_recovered(suspicion.symptoms, capture) is True
+
+
+def _may_be_unseen(incident: LiveIncident, capture: Capture, now_ns: int) -> bool:
+    """Whether its rule, which nobody felt, cannot have seen it again, as the window began after it: a new watch."""
+    span = capture.span_ns()
+    if incident.symptoms or span is None or incident.opened_ns >= span[0]:
+        return False
+    is_rule = incident.cause in rule_metas()
+    duration_s = rule_duration_s(incident.cause, Profile(), GAP_S) if is_rule else GAP_S
+    return now_ns - span[0] < (duration_s + CLOSE_AFTER_S) * NS_PER_S
 
 
 def _returns(closed: LiveIncident, suspicion: Suspicion, now_ns: int) -> bool:
