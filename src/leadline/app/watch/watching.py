@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from leadline.app.watch.window import EVENTS, LiveWindow
 from leadline.core.contracts.notifier import Notice, NoticeState
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.capture import NS_PER_S, Capture
-from leadline.core.model.entities import Inventory
+from leadline.core.model.entities import Fact, Inventory
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.events import events_of
 from leadline.core.model.finding import Diagnosis, Window
@@ -48,7 +48,12 @@ if TYPE_CHECKING:
 
 SEND_EVERY_S, MAINTAIN_EVERY_S, FACTS_EVERY_S = 2.0, 60.0, 3600.0
 EVENTS_KEPT = 200
-_NOT_SETTINGS = frozenset({"events", "role", "filesystem_free_pct", "free_gib", "provisioned_gib"})  # they move along
+_NOT_SETTINGS = frozenset(  # they move along
+    {
+        *("events", "role", "filesystem_free_pct", "free_gib", "provisioned_gib", "uptime_days", "snapshot_age_days"),
+        *("snapshot_ages_days", "snapshot_size_gib", "certificate_days_left", "vsan_device_used_pct"),
+    }
+)
 _NO_PLACES = frozenset({EntityKind.SESSION, EntityKind.STATEMENT})  # what is known of them is what they do now
 _NO_CHANGES = frozenset({"alarm-status-changed", "user-login-session", "user-logout-session"})
 WHOLE_SERIES_MAX = 20_000  # of more, rules are asked where samples came, and no account is made
@@ -354,10 +359,8 @@ class Watch:
         time_ns = time.time_ns() if span is None else span[1]
         for entity, facts in capture.inventory.facts.items():
             before = {} if entity.kind in _NO_PLACES else known.get(entity, {})
-            for name, fact in facts.items():
-                if name in before and before[name].value != fact.value and name not in _NOT_SETTINGS:
-                    text = f"{name}: {_short(before[name].value)} -> {_short(fact.value)}"
-                    self._mark(Marker(time_ns, "setting", str(entity), text))
+            for text in changes_of(before, facts, capture.inventory.gone.get(entity)):
+                self._mark(Marker(time_ns, "setting", str(entity), text))
             if EVENTS in facts and entity.kind in (EntityKind.VM, EntityKind.HOST):
                 kinds = {str(event["kind"]) for event in facts[EVENTS].value}
                 for event in events_of(capture.inventory, entity, kinds - _NO_CHANGES):
@@ -416,6 +419,27 @@ def since(capture: Capture, past: tuple[Window, ...], now_ns: int) -> Capture:
     if end_ns <= start_ns or now_ns - end_ns < _ns(NORMAL_S):
         return capture
     return capture.between(end_ns, now_ns + 1)
+
+
+def changes_of(before: Mapping[str, Fact], now: Mapping[str, Fact], anew: str | None) -> Iterator[str]:
+    """The settings of an entity that are not what they were, in words.
+
+    Args:
+        before: what was known of it.
+        now: what is given of it; the rest stays.
+        anew: the source that gives all it knows, whose settings that are missing are no more; None for none.
+
+    >>> before = {"cpu_limit_mhz": Fact(2000, "vc"), "vcpu_count": Fact(4, "vc"), "uptime_days": Fact(1.5, "vc")}
+    >>> list(changes_of(before, {"vcpu_count": Fact(8, "vc"), "uptime_days": Fact(0.1, "vc")}, "vc"))
+    ['vcpu_count: 4 -> 8', 'cpu_limit_mhz: 2000 -> not set']
+    """
+    settings = {name: fact for name, fact in before.items() if name not in _NOT_SETTINGS}
+    for name, fact in settings.items():
+        if name in now and now[name].value != fact.value:
+            yield f"{name}: {_short(fact.value)} -> {_short(now[name].value)}"
+    for name, fact in settings.items():
+        if name not in now and fact.source == anew:
+            yield f"{name}: {_short(fact.value)} -> not set"
 
 
 def with_older(recent: Diagnosis, whole: Diagnosis) -> Diagnosis:
