@@ -114,8 +114,8 @@ def result_of(text: bytes, result_type: Any, stub: Any) -> Any:  # noqa: ANN401 
         envelope = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise ExpatError(str(error)) from error
-    found = next((one for body in envelope for answer in body for one in answer if one.tag.endswith(_RESULT)), None)
-    return None if found is None else value_of(found, result_type, stub)
+    result = next((one for body in envelope for answer in body for one in answer if one.tag.endswith(_RESULT)), None)
+    return None if result is None else value_of(result, result_type, stub)
 
 
 def _parts(element: Element, name: str) -> list[Element]:
