@@ -24,6 +24,7 @@ _BEFORE_ALL = -(1 << 62)
 EVENTS, EVENTS_MAX = "events", 1000  # a setting whose values add up; the last ones are kept of each entity
 USUAL_S = 1.0  # of series whose interval is not known yet
 SPARE_SHARE = 0.25  # of the samples of a window: how many more fit before the oldest make place
+SPARE_ROWS_SHARE, SPARE_ROWS_MIN = 0.125, 16  # of the series: a VM that moves must not double a window of 10,000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ class _Track:
         known = len(self.series.entities)
         whole = EntityColumn((*self.series.entities, *entities))
         if len(whole) > len(self.values):
-            values = np.full((2 * len(whole), len(self.times_ns)), np.nan, dtype=np.float32)
+            size = len(whole) + max(round(SPARE_ROWS_SHARE * len(whole)), SPARE_ROWS_MIN)
+            values = np.empty((size, len(self.times_ns)), dtype=np.float32)
             values[:known] = self.values[:known]
             self.values = values
         self.values[known : len(whole)] = np.nan
