@@ -31,7 +31,7 @@ BEFORE_S, AFTER_S = 600.0, 600.0
 SPAN_S_MAX = 4 * 3600.0  # Judgement: whoever looks for a cause looks at the beginning
 SERIES_MAX = 20_000  # of a window with more, only what is around an incident is recorded
 GROWN_SHARE = 0.5  # of what a recording has, until it is written anew
-ROUND_S = 20.0  # what writing may take of each minute
+ROUND_S = 10.0  # what writing may take of each minute
 QUOTA_SHARE = 0.1  # of the bytes that a store may have: what recordings may take beside it
 
 

@@ -80,18 +80,22 @@ def batches(capture: Capture) -> Iterator[pa.Table]:
     import pyarrow as pa  # noqa: PLC0415 - see save
 
     schema = _schema()
+    named: dict[tuple[int, int], tuple[pa.Array, pa.Array]] = {}  # groups share columns of entities
     for group in capture.groups:
         known = metric_of(group.metric)
         for first in range(0, len(group.entities), ROWS_PER_WRITE):
             entities = group.entities[first : first + ROWS_PER_WRITE]
             k, n = len(entities), len(group.times_ns)
+            key = (id(group.entities), first)
+            if key not in named:
+                named[key] = pa.array([e.kind.value for e in entities]), pa.array([str(e) for e in entities])
             offsets = pa.array(np.arange(k + 1, dtype=np.int32) * n)
             times = pa.array(np.tile(group.times_ns, k)).cast(pa.timestamp("ns", tz="UTC"))
             values = np.ascontiguousarray(group.values[first : first + k], dtype=np.float64)
             columns = {
                 "source": pa.array(np.full(k, group.source, dtype=np.int32)),
-                "entity_kind": pa.array([e.kind.value for e in entities]),
-                "entity": pa.array([str(e) for e in entities]),
+                "entity_kind": named[key][0],
+                "entity": named[key][1],
                 "metric": pa.array([group.metric] * k),
                 "unit": pa.array([known.unit] * k),
                 "layer": pa.array([known.layer.value] * k),
