@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -195,7 +197,7 @@ def test_a_column_that_is_another_one_than_that_of_the_window_is_put_to_its_rows
     assert row(window.capture, "vm:b") == {1: 2.0}
 
 
-def settings(host: str, **facts: object) -> Capture:
+def settings(host: str, **facts: Any) -> Capture:
     """What a vCenter says of a VM that runs on a host."""
     inventory = Inventory()
     inventory.add(Entity.parse(f"host:{host}/vm:a"), "vc", vcpu_count=4, **facts)
