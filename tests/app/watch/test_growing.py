@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+import pytest
 
 from leadline.app.watch import growing
 from leadline.app.watch.growing import GrowingFile
+from leadline.core.io.outputs import open_to_append
 
 
 def lines(first: int, count: int) -> bytes:
@@ -74,7 +78,7 @@ def test_a_file_that_is_not_there_yet_is_read_when_it_comes(tmp_path: Path) -> N
     assert numbers(copy) == [0]
 
 
-def test_our_own_file_is_emptied_when_it_was_read(tmp_path: Path) -> None:
+def test_our_own_file_is_cut_when_it_was_read(tmp_path: Path) -> None:
     path, copy = tmp_path / "a", tmp_path / "copy"
     file = GrowingFile(path, copy, is_own=True)
     last = -1
@@ -85,7 +89,27 @@ def test_our_own_file_is_emptied_when_it_was_read(tmp_path: Path) -> None:
             new = [one for one in numbers(copy) if one > last]
             assert new == list(range(last + 1, number + 2000))
             last = new[-1]
-    assert path.stat().st_size < growing.EMPTIED_BYTES + (1 << 16)
+    assert path.stat().st_size < growing.CUT_BYTES + (1 << 16)
+
+
+def test_a_recorder_goes_on_with_a_file_of_its_own_that_was_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It opens its file for each sample, and refuses one that does not begin as it began it."""
+    monkeypatch.setattr(growing, "CUT_BYTES", 2000)
+    path, copy = tmp_path / "a.csv", tmp_path / "copy.csv"
+    file = GrowingFile(path, copy, is_own=True)
+    sizes = []
+    for number in range(0, 2000, 10):
+        with open_to_append(path, re.compile(rb"now,number\n")) as stream:
+            stream.write((b"" if number else b"now,number\n") + lines(number, 10))
+        assert file.look()
+        assert copy.read_bytes().startswith(b"now,number\n")
+        assert copy.read_bytes().count(b"now,number") == 1
+        assert numbers(copy)[-10:] == list(range(number, number + 10))
+        sizes.append(path.stat().st_size)
+    assert max(sizes) < 2200
+    assert sorted(sizes) != sizes
 
 
 def test_of_a_long_file_the_end_is_taken_up(tmp_path: Path) -> None:

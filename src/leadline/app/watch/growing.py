@@ -16,7 +16,7 @@ from pathlib import Path
 HEAD_BYTES_MAX = 64 << 10
 FIRST_BYTES_MAX = 1 << 20  # of a file that is there already: what was recorded before this is not taken up
 KEPT_LOOKS = 3  # looks that are copied again: the sample before each new one is in them
-EMPTIED_BYTES = 4 << 20  # a file of our own that is as long is emptied: all of it was read
+CUT_BYTES = 4 << 20  # a file of our own that is as long is cut to its head: all of it was read
 
 
 @dataclass(eq=False)
@@ -81,10 +81,11 @@ class GrowingFile:
                 self._offset = now.st_size - FIRST_BYTES_MAX
                 rest += self._rest().partition(b"\n")[2]  # the first line of a part is not whole
             rest += self._rest()
-        if self.is_own and self._offset > EMPTIED_BYTES and self.path.stat().st_size == self._offset:
+        if self.is_own and self._head and self._offset > CUT_BYTES and self.path.stat().st_size == self._offset:
+            # Cut to its head: a recorder goes on with a file only where that is what it began it with.
             with suppress(OSError):
-                os.truncate(self.path, 0)
-            self._offset = 0
+                os.truncate(self.path, len(self._head))
+                self._offset = len(self._head)
         return rest
 
     def _rest(self) -> bytes:
