@@ -23,7 +23,9 @@ import pytest
 
 from leadline.app.measure.recording import record
 from leadline.app.read.importing import import_paths
+from leadline.app.watch import growing
 from leadline.app.watch.recorded import RecordedFiles
+from leadline.app.watch.window import LiveWindow
 from leadline.collectors import mysql
 from leadline.core.contracts.importer import Request
 from leadline.core.model.errors import ToolError, UsageError
@@ -316,3 +318,23 @@ def test_a_password_is_seen_nowhere(server: Server, tmp_path: Path) -> None:
         mysql.record(address_of(server.url), tmp_path, ca_file="/etc/ssl/certs/ca-certificates.crt")
     with pytest.raises(UsageError, match="no address of a MySQL server"):
         mysql.record(address_of("host=db1"), tmp_path)
+
+
+def test_a_watch_cuts_its_files_and_the_recorder_goes_on(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing, "CUT_BYTES", 20_000)
+    files, window, sizes = RecordedFiles(tmp_path), LiveWindow(600.0, []), []
+    sampler = files.recorder("db", "mysql", address_of(server.url), {"whole_rows": True})()
+    for _ in range(60):
+        sampler.sample()
+        time.sleep(0.02)
+        capture = files.read()
+        if capture is not None:
+            window.take(capture)
+        sizes.append((tmp_path / "files" / "db-1" / mysql.STATUS).stat().st_size)
+    sampler.close()
+    assert sizes != sorted(sizes)  # it was cut
+    (rates,) = window.capture.of("db_qps", EntityKind.DATABASE)
+    assert len(rates.times_ns) >= 55
+    assert files.left_out == {}

@@ -22,6 +22,9 @@ from typer.testing import CliRunner
 
 from leadline.app.measure.recording import record, recording
 from leadline.app.read.importing import import_paths
+from leadline.app.watch import growing
+from leadline.app.watch.recorded import RecordedFiles
+from leadline.app.watch.window import LiveWindow
 from leadline.collectors import postgresql
 from leadline.core.contracts.importer import Request
 from leadline.core.model.errors import ToolError, UsageError
@@ -268,3 +271,23 @@ def test_mistakes(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a folder to write to"):
         record("postgresql", "", tmp_path / "file" / "x", every_s=1.0, seconds=1.0)
     assert masked("host=a hostaddr=1.2.3.4 password=x") == "host=a"
+
+
+def test_a_watch_cuts_its_files_and_the_recorder_goes_on(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing, "CUT_BYTES", 8000)
+    files, window, sizes = RecordedFiles(tmp_path), LiveWindow(600.0, []), []
+    sampler = files.recorder("db", "postgresql", address_of(server.words), {"whole_rows": True})()
+    for _ in range(60):
+        sampler.sample()
+        time.sleep(0.02)
+        capture = files.read()
+        if capture is not None:
+            window.take(capture)
+        sizes.append((tmp_path / "files" / "db-1" / "pg_stat_database.csv").stat().st_size)
+    sampler.close()
+    assert sizes != sorted(sizes)  # it was cut
+    (rates,) = [g for g in window.capture.of("db_tps", EntityKind.DATABASE) if g.entities[0].name == "postgres"]
+    assert len(rates.times_ns) >= 55
+    assert files.left_out == {}
