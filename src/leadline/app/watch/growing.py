@@ -82,7 +82,7 @@ class GrowingFile:
                 rest += self._rest().partition(b"\n")[2]  # the first line of a part is not whole
             rest += self._rest()
         if self.is_own and self._head and self._offset > CUT_BYTES and self.path.stat().st_size == self._offset:
-            # Cut to its head: a recorder goes on with a file only where that is what it began it with.
+            # The head stays: a recorder refuses a file that does not begin as it wrote it.
             with suppress(OSError):
                 os.truncate(self.path, len(self._head))
                 self._offset = len(self._head)

@@ -1,9 +1,8 @@
-"""The recording of each incident: its samples from 10 minutes before it to 10 minutes after it, in a file of its own.
+"""Each incident is recorded in a file of its own, with the samples from 10 minutes before it to 10 minutes after it.
 
-It is written while the incident goes on, and anew when it has grown by half, when the incident is over, and when all of
-it is there. So an incident costs little however long it lasts and however many there are: of a long one the first hours
-are recorded, of a large estate what is around the incident, and writing takes a part of each minute. The store has the
-rest.
+The file is written while the incident goes on. It is written anew when it has grown by half, when the incident is over,
+and 10 minutes after that. To bound the cost, a long incident is recorded for its first hours, a recording of a large
+estate has only what is around the incident, and writing takes a few seconds of each minute. The store has the rest.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class Watch:
             self.store.close()
 
     def _fill_window(self) -> None:
-        """Begin with what the last watch kept: what goes on is held against what was usual before it."""
+        """Fill the window from the store, so that an incident that goes on is compared with the time before it."""
         kept_ns, now_ns = self.store.span_ns(), time.time_ns()
         start_ns = now_ns - _ns(self.window.span_s)
         if kept_ns is None or kept_ns[1] < start_ns:
