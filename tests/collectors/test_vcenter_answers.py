@@ -65,6 +65,7 @@ def assert_same(answered: Any, known: Any, where: str = "") -> int:
         return 1
     if isinstance(known, support.DataObject | Exception):
         assert kind(answered) == kind(known), where
+        assert all(isinstance(answered, one) for one in type(known).__mro__), where
         typed: Any = known
         names = [info.name for info in typed._GetPropertyList()]
         if isinstance(known, Exception):  # what a person reads of a fault is not part of it here
@@ -88,6 +89,7 @@ def test_every_kind_of_value_is_as_pyvmomi_has_it() -> None:
     disk, controller = values["config.hardware"].device
     assert (kind(disk), disk.backing.fileName, disk.capacityInKB) == ("VirtualDisk", "[gold] db/db.vmdk", 1048576)
     assert controller.device == [2000]
+    assert not isinstance(disk, controller.__class__)
     assert values["files"] == ["a", "b"]
     assert kind(vm.missingSet[0].fault) == "NoPermission"
     assert not hasattr(disk, "macAddress")

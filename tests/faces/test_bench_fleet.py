@@ -17,6 +17,7 @@ from leadline.app.fleet.fleet import FleetTalk, run_fleet
 from leadline.app.fleet.model import MARK
 from leadline.app.fleet.order import prepare
 from leadline.core.system.secret import Secret
+from leadline.estate.knowledge.vcenter_session import kind
 from leadline.stores.fleets import FleetStore
 from leadline.stores.runs import RunStore
 from tests.command_line import BIN, leadline
@@ -122,7 +123,7 @@ def test_a_worker_has_its_disks_mark_and_place(tmp_path: Path) -> None:
     for number, (_, machine) in enumerate(sorted(seen.items())):
         config = machine["config"]
         assert {one.key: one.value for one in config.extraConfig}[MARK] == done.id
-        kinds = {one.key: type(one).__name__.rpartition(".")[2] for one in config.hardware.device}
+        kinds = {one.key: kind(one) for one in config.hardware.device}
         disks = [one for one in config.hardware.device if kinds[one.key] == "VirtualDisk"]
         added = [one for one in disks if kinds[one.controllerKey] == "ParaVirtualSCSIController"]
         by_controller = sorted(

@@ -52,6 +52,11 @@ class AnsweredObject:
     def __init__(self, element: Element, answered_type: Any, stub: Any) -> None:  # noqa: ANN401 - pyVmomi's
         self._element, self._answered_type, self._stub = element, answered_type, stub
 
+    @property  # type: ignore[misc] # mypy knows no class of which an object can tell another one
+    def __class__(self) -> Any:  # noqa: ANN401 - pyVmomi's
+        """PyVmomi's type: `isinstance` says of an answer what it says of pyVmomi's own object."""
+        return self._answered_type
+
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the property is
         info = self._answered_type._GetPropertyInfo(name)  # AttributeError where the type has no such property
         parts = _parts(self._element, name)

@@ -40,8 +40,7 @@ def of(value: Any, path: str) -> Any:  # noqa: ANN401
 
 def kind(instance: Any) -> str:  # noqa: ANN401
     """The name of an object's type: ``VirtualDisk`` of ``vim.vm.device.VirtualDisk``."""
-    typed = getattr(instance, "_answered_type", None) or type(instance)
-    return str(typed.__name__).rpartition(".")[2]
+    return str(instance.__class__.__name__).rpartition(".")[2]
 
 
 def id_of(reference: Any) -> str:  # noqa: ANN401
