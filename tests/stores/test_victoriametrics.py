@@ -118,6 +118,10 @@ def test_the_same_comes_back_as_of_the_embedded_store(empty: str, tmp_path: Path
         compare(lambda store: store.read(*EVER, entities=[]))
         assert other.span_ns() == own.span_ns()
         assert other.metrics() == own.metrics()
+        every = {entity for group in capture.groups for entity in group.entities}
+        assert set(other.entities(*middle)) == set(own.entities(*middle)) == every
+        day_ns = 86_400 * S
+        assert list(other.entities(START_NS - 9 * day_ns, START_NS - 8 * day_ns)) == []
         assert len(other.read(*EVER).groups) > 0
         for statistic in ("min", "max", "mean"):
             ours = own.top("cpu_ready_pct", START_NS, end_ns, statistic=statistic, count=3)

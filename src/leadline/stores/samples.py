@@ -242,6 +242,17 @@ class SampleStore:
         sources.append(self._note(view, span_ns))
         return Capture(groups, sources, inventory_of(facts, start_ns))
 
+    def entities(self, start_ns: int, end_ns: int) -> EntityColumn:
+        """The entities with raw samples in a span, and perhaps some that have theirs shortly before or after it.
+
+        Args:
+            start_ns: of the span, UTC nanoseconds.
+            end_ns: of the span, not included, UTC nanoseconds.
+        """
+        span_ns = (start_ns, end_ns)
+        numbers = self._files.consistently(lambda: self._files.numbers(self._files.view(None, span_ns), span_ns))
+        return self._files.register.column(numbers)
+
     def rolled_up(
         self, metric: str, start_ns: int, end_ns: int, step_s: float, entities: Collection[Entity] | None = None
     ) -> RolledUp:

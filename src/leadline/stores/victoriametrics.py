@@ -169,6 +169,16 @@ class VictoriaMetricsStore:
         sources.append(self._note((start_ns, end_ns)))
         return Capture(groups, sources, inventory_of(self._facts.all() if settings else (), start_ns))
 
+    def entities(self, start_ns: int, end_ns: int) -> EntityColumn:
+        """The entities with samples in a span, and perhaps others: the server looks at whole days.
+
+        Args:
+            start_ns: of the span, UTC nanoseconds.
+            end_ns: of the span, not included, UTC nanoseconds.
+        """
+        names = self.server.names("entity", selectors(None, None)[0], _ms_span(start_ns, end_ns))
+        return EntityColumn([Entity.parse(name) for name in sorted(names)])
+
     def rolled_up(
         self, metric: str, start_ns: int, end_ns: int, step_s: float, entities: Collection[Entity] | None = None
     ) -> RolledUp:
@@ -228,7 +238,7 @@ class VictoriaMetricsStore:
 
     def metrics(self) -> list[str]:
         """The metrics of which there are samples, by name."""
-        return sorted(self.server.names("__name__", selectors(None, None)[0], _latest_ms()))
+        return sorted(self.server.names("__name__", selectors(None, None)[0], (0, _latest_ms())))
 
     def status(self) -> StoreStatus:
         """What the server has now; its size is 0 where it does not tell, as a cluster does not."""

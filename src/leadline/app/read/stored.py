@@ -23,7 +23,6 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.addresses import without_password
 from leadline.core.system.leftovers import user_folder
 from leadline.core.system.secret import of_environment
-from leadline.estate.derived.disks import behind
 from leadline.stores.samples import SampleStore
 from leadline.stores.victoriametrics import MetricsServer, VictoriaMetricsStore
 
@@ -77,9 +76,15 @@ def stored_capture(path: Path, part: StoredPart, metrics: Collection[str] | None
     """
     with _opened(str(path).removeprefix(PREFIX)) as store:
         start_ns, end_ns = _span(store.span_ns(), part, str(path))
-        capture = store.read(start_ns, end_ns, metrics=metrics)
-    if part.vm is not None:
-        capture = of_machine(capture, part.vm)
+        if part.vm is None:
+            capture = store.read(start_ns, end_ns, metrics=metrics)
+        else:  # which entities first: of a large estate one machine is little
+            known = store.read(start_ns, end_ns, metrics=()).inventory
+            every = {*store.entities(start_ns, end_ns), *known.facts, *known.links, *known.links.values()}
+            wanted = _of_machine(every, known, part.vm)
+            facts = {one: facts for one, facts in known.facts.items() if one in wanted or not _is_machine(one)}
+            capture = store.read(start_ns, end_ns, metrics=metrics, entities=wanted, settings=False)
+            capture = replace(capture, inventory=replace(known, facts=facts))
     if not capture.groups:
         raise _nothing(str(path), f"nothing of {part.vm}" if part.vm else "no samples of that time")
     return capture
@@ -138,39 +143,41 @@ def import_with_stores(
     return replace(imported, capture=resolve(Capture.merged([*captures, imported.capture])))
 
 
-def of_machine(capture: Capture, pattern: str) -> Capture:
-    """The series of machines whose name fits a pattern, of their hosts, and of what their disks lie on."""
-    entities = {entity for group in capture.groups for entity in group.entities} | set(capture.inventory.facts)
-    inventory = capture.inventory
-    chosen = {entity for entity in entities if _is_of(entity, pattern.casefold(), inventory)}
+def _of_machine(entities: set[Entity], inventory: Inventory, pattern: str) -> set[Entity]:
+    """The machines whose name fits a pattern with their parts, their hosts, and what their disks lie on.
+
+    A VM, the guest in it and the databases of that are one machine, whichever of them has the name.
+    """
+    machine_of = {entity: _machine_of(entity, inventory) for entity in entities}
+    named = {machine for entity, machine in machine_of.items() if _has_name(entity, pattern.casefold())} - {None}
+    chosen = {entity for entity, machine in machine_of.items() if machine in named}
     hosts = {above for entity in chosen if (above := entity.ancestor(EntityKind.HOST)) is not None}
-    below = {one for entity in chosen if entity.kind in _DISKS for one in behind(inventory, entity)}
-    kept = chosen | below | {one for one in entities if _is_part_of_host(one, hosts)}
-    groups = []
-    for group in capture.groups:
-        rows = [row for row, entity in enumerate(group.entities) if entity in kept]
-        if rows:
-            groups.append(group.take(rows))
-    facts = {entity: known for entity, known in inventory.facts.items() if entity in kept or not _is_machine(entity)}
-    return replace(capture, groups=groups, inventory=replace(inventory, facts=facts))
+    stores = {(kind, str(inventory.get(entity, kind.value))) for entity in chosen for kind in _STORES}
+    rest = {entity for entity, machine in machine_of.items() if machine is None}
+    of_hosts = {entity for entity in rest if entity.ancestor(EntityKind.HOST) in hosts}
+    shared = {entity for entity in rest if entity.ancestor(EntityKind.HOST) is None}
+    lain_on = {entity for entity in shared if any((above.kind, above.name) in stores for above in entity.lineage())}
+    return chosen | of_hosts | lain_on
 
 
-_DISKS = (EntityKind.VIRTUAL_DISK, EntityKind.BLOCK_DEVICE)
+_STORES = (EntityKind.DEVICE, EntityKind.DATASTORE)  # a virtual disk has a setting of this name for what it lies on
+
+
+def _machine_of(entity: Entity, inventory: Inventory) -> Entity | None:
+    """The VM of an entity, else the guest, else the database; None of what belongs to none."""
+    vm, guest = entity.ancestor(EntityKind.VM), entity.ancestor(EntityKind.GUEST)
+    if vm is None and guest is not None:
+        vm = inventory.vm_of(guest)
+    return vm or guest or entity.ancestor(EntityKind.DATABASE)
 
 
 def _is_machine(entity: Entity) -> bool:
     return any(entity.ancestor(kind) is not None for kind in _MACHINES)
 
 
-def _is_part_of_host(entity: Entity, hosts: set[Entity]) -> bool:
-    return not _is_machine(entity) and entity.ancestor(EntityKind.HOST) in hosts
-
-
-def _is_of(entity: Entity, pattern: str, inventory: Inventory) -> bool:
-    machines = [above for kind in _MACHINES if (above := entity.ancestor(kind)) is not None]
-    guest = entity.ancestor(EntityKind.GUEST)
-    vm = None if guest is None else inventory.vm_of(guest)
-    return any(fnmatchcase(one.name.casefold(), pattern) for one in [*machines, *([] if vm is None else [vm])])
+def _has_name(entity: Entity, pattern: str) -> bool:
+    machines = (above for above in entity.lineage() if above.kind in _MACHINES)
+    return any(fnmatchcase(one.name.casefold(), pattern) for one in machines)
 
 
 def _moment(text: str, end_ns: int, timezone: str | None, option: str) -> int:

@@ -18,7 +18,7 @@ from leadline.stores._facts import StoredFact
 from .catalogue import SampleCatalogue, Segment
 from .log import LogEntry, LogReader
 from .pieces import EntityRegister, StoredPiece, merged
-from .segments import read_segment
+from .segments import numbers_in, read_segment
 from .turns import holding_turn
 
 if TYPE_CHECKING:
@@ -123,6 +123,17 @@ class StoreFiles:
         logged = [piece for entry in view.entries for piece in entry.pieces if piece.metric == metric]
         pieces += logged if wanted is None else [piece.of(wanted) for piece in logged]
         return merged(piece.between(*span_ns) for piece in pieces)
+
+    def numbers(self, view: StoreView, span_ns: tuple[int, int]) -> NDArray[np.int32]:
+        """The numbers of the entities with raw samples in the files that have any of a span."""
+        parts = [
+            numbers
+            for segment in view.segments
+            if segment.step_s == 0 and segment.first_ns < span_ns[1] and segment.last_ns >= span_ns[0]
+            for numbers in numbers_in(self.folder / segment.path, self.register)
+        ]
+        parts += [piece.numbers for entry in view.entries for piece in entry.pieces]
+        return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int32)
 
     def facts(self, entries: Sequence[LogEntry]) -> list[StoredFact]:
         """What is known of entities, oldest first."""

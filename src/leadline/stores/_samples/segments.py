@@ -233,6 +233,17 @@ def grid_rows(
             group += count
 
 
+def numbers_in(path: Path, register: EntityRegister) -> Iterator[NDArray[np.int32]]:
+    """The numbers of the entities of a file, of each grid.
+
+    Raises:
+        FileNotFoundError: it was replaced meanwhile.
+    """
+    state = path.stat()
+    for grid in _footer(path, (state.st_ino, state.st_mtime_ns, state.st_size))[1]:
+        yield register.of_text(register.unpacked(grid["entities"]))
+
+
 @lru_cache(maxsize=1 << 14)  # asked for each time a store is maintained
 def distance_s(path: Path) -> float:
     """How far apart the samples of most series of a file are, seconds; infinite where they have one each."""

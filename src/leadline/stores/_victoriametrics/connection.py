@@ -97,13 +97,14 @@ class MetricsServer:
         span = [("start", seconds(start_ms)), ("end", seconds(end_ms)), ("step", f"{step_ms}ms")]
         return self._result("query_range", [("query", expression), *span])
 
-    def names(self, label: str, selector: str, end_ms: int) -> list[str]:
-        """The values that a label has had until a moment.
+    def names(self, label: str, selector: str, span_ms: tuple[int, int]) -> list[str]:
+        """The values that a label has had in a span, which the server takes for whole days.
 
         Raises:
             ToolError: as `query`.
         """
-        span = [("start", "1"), ("end", seconds(end_ms))]  # of zero it makes a few minutes before the end
+        start_ms = max(span_ms[0], 1000)  # of zero it makes a few minutes before the end
+        span = [("start", seconds(start_ms)), ("end", seconds(span_ms[1]))]
         answer: list[str] = self._json(f"label/{label}/values", [("match[]", selector), *span])["data"]
         return answer
 
