@@ -16,6 +16,15 @@ StoredFact = tuple[str, str, Any, str, bool, int]
 _TRUE, _NULL = json.dumps(True), json.dumps(None)
 
 
+def facts_of(rows: Sequence[tuple[str, str, str, str, int, int]]) -> list[StoredFact]:
+    """Facts of the rows of a table, whose values are JSON: read in one go, an estate has half a million."""
+    values = json.loads(f"[{','.join([row[2] for row in rows])}]")
+    return [
+        (entity, name, value, source, bool(guessed), changed_ns)
+        for (entity, name, _, source, guessed, changed_ns), value in zip(rows, values, strict=True)
+    ]
+
+
 @dataclass(slots=True)
 class KnownFacts:
     """The last value of each setting that a store has, as JSON."""

@@ -151,7 +151,7 @@ def import_paths(
     """
     offsets = {shown_name(name): seconds for name, seconds in (clock_offsets or {}).items()}
     asked = request or Request()
-    with open_sources(paths) as opened, scratch_folder("joined") as folder, _no_gc():
+    with open_sources(paths) as opened, scratch_folder("joined") as folder, no_gc():
         sources = joined(opened.sources, _joins, folder)
         captures, unrecognised, damaged = _read_all(sources, asked, offsets, progress)
         if else_all and asked.metrics is not None and not any(c.groups or c.results for c in captures):
@@ -362,7 +362,7 @@ def _offset(name: str, offsets: dict[str, float]) -> float:
 
 
 @contextmanager
-def _no_gc() -> Iterator[None]:
+def no_gc() -> Iterator[None]:
     """Importers build many long-lived objects; collecting while they do costs time and frees nothing."""
     was_enabled = gc.isenabled()
     gc.disable()

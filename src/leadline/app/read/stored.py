@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from leadline.app.read.importing import Imported, import_paths
+from leadline.app.read.importing import Imported, import_paths, no_gc
 from leadline.app.read.resolve import resolve
 from leadline.core.contracts.importer import Request
 from leadline.core.io.clock import to_ns
@@ -74,7 +74,7 @@ def stored_capture(path: Path, part: StoredPart, metrics: Collection[str] | None
         UsageError: there is no store, a time cannot be read, or nothing was kept of that time or machine.
         ToolError: VictoriaMetrics does not answer.
     """
-    with _opened(str(path).removeprefix(PREFIX)) as store:
+    with _opened(str(path).removeprefix(PREFIX)) as store, no_gc():
         start_ns, end_ns = _span(store.span_ns(), part, str(path))
         if part.vm is None:
             capture = store.read(start_ns, end_ns, metrics=metrics)

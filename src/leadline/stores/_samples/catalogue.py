@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from leadline.core.io.private import private_file
-from leadline.stores._facts import GONE, StoredFact
+from leadline.stores._facts import GONE, StoredFact, facts_of
 
 NS_PER_S = 1_000_000_000
 NS_PER_MINUTE = 60 * NS_PER_S
@@ -147,7 +147,7 @@ class SampleCatalogue:
         """The last value of each setting."""
         with self._lock:
             rows = self._base.execute("select * from fact").fetchall()
-        return [(row[0], row[1], json.loads(row[2]), row[3], bool(row[4]), row[5]) for row in rows]
+        return facts_of(rows)
 
     def forget_gone(self, before_ns: int) -> None:
         """Drop the settings of entities that are gone since before a time."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from leadline.core.io.private import private_file, private_folder
 from leadline.core.model.errors import ToolError
-from leadline.stores._facts import StoredFact
+from leadline.stores._facts import StoredFact, facts_of
 
 FILE = "facts.sqlite"
 _SCHEMA = """
@@ -60,7 +60,7 @@ class FactsFile:
                 return []
             query = "select entity, setting, value, source, guessed, changed_ns from fact where address = ?"
             rows = self._base.execute(query, (self._address,)).fetchall()
-        return [(row[0], row[1], json.loads(row[2]), row[3], bool(row[4]), row[5]) for row in rows]
+        return facts_of(rows)
 
     def keep(self, facts: Sequence[StoredFact]) -> None:
         """Keep facts; they are on the disk when this returns."""
