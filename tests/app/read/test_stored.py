@@ -103,6 +103,14 @@ def test_a_machine_has_the_names_of_its_parts(tmp_path: Path, name: str) -> None
     assert read(tmp_path, vm=name).series_count == 5
 
 
+@pytest.mark.parametrize(("name", "advice"), [("wm20", "There are vm20"), ("nowhere", "db01, vm10, vm11 and 2 more")])
+def test_a_name_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path, name: str, advice: str) -> None:
+    with SampleStore(tmp_path) as store:
+        store.append(estate(vms_per_host=2))
+    with pytest.raises(UsageError, match=f"nothing of {name}.*{advice}"):
+        read(tmp_path, vm=name)
+
+
 def test_it_is_diagnosed_as_the_recording_is(folder: Path, recorded: Capture) -> None:
     of_files, of_store = diagnose(recorded).answer, diagnose(resolve(read(folder))).answer
     assert of_files.cause is not None and of_store.cause is not None

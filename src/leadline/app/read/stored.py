@@ -19,6 +19,7 @@ from leadline.core.contracts.importer import Request
 from leadline.core.io.clock import to_ns
 from leadline.core.model.capture import NS_PER_S, Capture
 from leadline.core.model.errors import UsageError
+from leadline.core.model.similar import similar
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.addresses import without_password
 from leadline.core.system.leftovers import user_folder
@@ -82,11 +83,13 @@ def stored_capture(path: Path, part: StoredPart, metrics: Collection[str] | None
             known = store.read(start_ns, end_ns, metrics=()).inventory
             every = {*store.entities(start_ns, end_ns), *known.facts, *known.links, *known.links.values()}
             wanted = _of_machine(every, known, part.vm)
+            if not wanted:
+                raise _no_machine(str(path), part.vm, every)
             facts = {one: facts for one, facts in known.facts.items() if one in wanted or not _is_machine(one)}
             capture = store.read(start_ns, end_ns, metrics=metrics, entities=wanted, settings=False)
             capture = replace(capture, inventory=replace(known, facts=facts))
     if not capture.groups:
-        raise _nothing(str(path), f"nothing of {part.vm}" if part.vm else "no samples of that time")
+        raise _nothing(str(path), f"no samples of {part.vm or 'anything'} at that time")
     return capture
 
 
@@ -200,6 +203,18 @@ def _moment(text: str, end_ns: int, timezone: str | None, option: str) -> int:
     days = (day + timedelta(days=shift) for shift in (1, 0, -1))
     moments = [to_ns(datetime.combine(one, clock), request) for one in days]
     return next(moment for moment in moments if moment <= end_ns)
+
+
+def _no_machine(where: str, name: str, every: set[Entity]) -> UsageError:
+    names = sorted({one.name for one in every if one.kind in _MACHINES})
+    shown = similar(name, names) or names[:3]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return UsageError(
+        where,
+        found=f"nothing of {name} at that time",
+        expected="the name of a VM, a guest or a database",
+        advice=f"There are {', '.join(shown)}{more}." if names else "No sample of that time is of a machine.",
+    )
 
 
 def _nothing(where: str, problem: str) -> UsageError:
