@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -223,11 +224,16 @@ def test_busybox_runs_the_script(tmp_path: Path) -> None:
     for name in ("awk", "cat", "sh"):
         (programs / name).symlink_to(str(shutil.which("busybox")))
     words = [str(programs / "sh"), "-c", _linux_ssh.SCRIPT, "leadline", "/proc/nothing", *linux.PATHS]
-    done = subprocess.run(
-        words, input=b"\n\n\n", capture_output=True, env={"PATH": str(programs)}, check=True, timeout=20
-    )
-    assert done.stderr == b""
-    missing, *blocks, rest = done.stdout.split(b"~\n")
+    pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(words, env={"PATH": str(programs)}, **pipes) as shell:
+        assert shell.stdin is not None
+        for _ in range(3):
+            shell.stdin.write(b"\n")
+            shell.stdin.flush()
+            time.sleep(0.1)  # without a tick of the clock between two samples there is no share of a processor
+        stdout, stderr = shell.communicate(timeout=20)
+    assert (shell.returncode, stderr) == (0, b"")
+    missing, *blocks, rest = stdout.split(b"~\n")
     assert (missing, rest) == (b"- /proc/nothing\n", b"")
     path = tmp_path / linux.FILE_NAME
     path.write_bytes(b"".join(b"# 2026-11-26T10:00:0%d+00:00\n%s" % pair for pair in enumerate(blocks)))
