@@ -7,9 +7,9 @@ The vCenter is govmomi's simulator; ``--vms`` are per host. It takes 7 minutes t
 that runs already is asked. Asked for every instance it answers with one series; a vCenter answers with the whole and
 each vCPU, disk and adapter. ``--instances`` asks it for those that it lists of a type of object, by name.
 For each cycle: samples, how long collecting took, how long keeping and judging took, and the processor time of this
-process alone; at the end, what is done once a minute: the store put in order, incidents recorded. With ``--telegraf``
-the folder of a program that collects the same with telegraf's own input, in the same run after it, which neither keeps
-nor judges.
+process alone and of the simulator, which has the same processors; at the end, what is done once a minute: the store put
+in order, incidents recorded. With ``--telegraf`` the folder of a program that collects the same with telegraf's own
+input, in the same run after it, which neither keeps nor judges.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import psutil
 from pyVmomi import vim
 
 from benches.bench_vcenter import built, simulated
@@ -122,7 +123,7 @@ def watched(folder: Path, port: int, cycles: int) -> None:
         for one in watch.sources:
             one.start()
         try:
-            _cycles(watch, cycles)
+            _cycles(watch, cycles, port)
         finally:
             for one in watch.sources:
                 one.close()
@@ -145,9 +146,21 @@ def _house(watch: Watch) -> None:
     )
 
 
-def _cycles(watch: Watch, cycles: int) -> None:
+def _listener(port: int) -> psutil.Process:
+    """The process that listens on a port of this machine."""
+    pids = [one.pid for one in psutil.net_connections("tcp") if one.laddr.port == port and one.status == "LISTEN"]
+    return psutil.Process(pids[0])
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _cycles(watch: Watch, cycles: int, port: int) -> None:
     (source,) = watch.sources
-    before, cpu_before = 0, time.process_time()
+    simulator = _listener(port)
+    before, cpu_before, simulator_before = 0, time.process_time(), _cpu_s(simulator)
     for cycle in range(cycles + 1):
         while source.health.sample_count <= cycle:
             time.sleep(0.05)
@@ -156,14 +169,15 @@ def _cycles(watch: Watch, cycles: int) -> None:
         began = time.monotonic()
         watch.step()
         step_s = time.monotonic() - began
-        cpu_s = time.process_time() - cpu_before
+        cpu_s, simulator_s = time.process_time() - cpu_before, _cpu_s(simulator) - simulator_before
         name = "inventory and first cycle" if not cycle else f"cycle {cycle}"
         print(
             f"{name}: {watch.sample_count - before:,} samples, collected in {source.health.duration_s:.2f} s, kept and "
-            f"judged in {step_s:.2f} s, own CPU {cpu_s:.2f} s, {len(watch.judged.suspicions)} suspicions",
+            f"judged in {step_s:.2f} s, own CPU {cpu_s:.2f} s, the simulator's {simulator_s:.2f} s, "
+            f"{len(watch.judged.suspicions)} suspicions",
             flush=True,
         )
-        before, cpu_before = watch.sample_count, time.process_time()
+        before, cpu_before, simulator_before = watch.sample_count, time.process_time(), _cpu_s(simulator)
 
 
 if __name__ == "__main__":
