@@ -54,7 +54,7 @@ class AnsweredObject:
 
     @property  # type: ignore[misc] # mypy knows no class of which an object can tell another one
     def __class__(self) -> Any:  # noqa: ANN401 - pyVmomi's
-        """PyVmomi's type: `isinstance` says of an answer what it says of pyVmomi's own object."""
+        """The type of pyVmomi that this is an object of, so that `isinstance` knows it."""
         return self._answered_type
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the property is
